@@ -1,0 +1,79 @@
+// A lease as the outside sees it, and the answers of the verbs on it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "base/names.h"
+#include "base/time.h"
+#include "core/lease.h"
+
+namespace stint::api {
+
+struct Lease {
+  std::string resource;
+  core::State state = core::State::Free;
+  bool held = false;
+  Owner owner;
+  Token token;
+  Generation generation;
+  core::Reason reason = core::Reason::First;
+  std::string by;
+  std::string why;
+  Millis ttl{0};
+  std::optional<Millis> remaining;  // empty: unknown, or nothing to run out
+  std::optional<WallTime> acquired_at;
+  std::optional<WallTime> renewed_at;
+  std::string note;
+  std::string progress;
+  std::optional<WallTime> progress_at;
+};
+
+// Where the records of a grant stood: spares a later verb the read. Never a proof.
+struct Hint {
+  std::uint64_t own = 0;
+  std::uint64_t alive = 0;
+  bool plain = true;  // the grant has only the lease's own timer
+};
+
+struct Granted {
+  Lease lease;
+  Hint hint;
+  bool replayed = false;          // an earlier grant to the same claim
+  std::string previous_progress;  // of the holder before
+  std::optional<Nanos> store_time;
+};
+
+// Who, since when, until when, and what they are doing.
+struct Refused {
+  Lease lease;
+  std::optional<Millis> retry_in;  // when it may be free, as far as the store can tell
+};
+
+struct Lost {
+  core::Cause cause = core::Cause::Expired;
+  Lease lease;  // as it stands now
+};
+
+using AcquireAnswer = std::variant<Granted, Refused>;
+
+struct Held {
+  Lease lease;
+  Millis granted_ttl{0};
+  std::optional<Nanos> store_time;
+};
+using HoldAnswer = std::variant<Held, Lost>;
+
+struct PastGrant {
+  Token token;
+  Owner owner;
+  core::Reason reason = core::Reason::First;
+  std::string by;
+  std::string why;
+  std::optional<WallTime> acquired_at;
+  std::optional<WallTime> ended_at;
+  std::optional<core::Reason> ended;  // empty: it still stands
+};
+
+}  // namespace stint::api

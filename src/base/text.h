@@ -1,0 +1,53 @@
+// Small text helpers that the standard library of C++20 lacks: joining pieces, UTF-8 checks, quoting.
+#pragma once
+
+#include <charconv>
+#include <concepts>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stint {
+
+namespace detail {
+inline void append(std::string& out, std::string_view piece) { out += piece; }
+inline void append(std::string& out, const char* piece) { out += piece; }
+inline void append(std::string& out, char piece) { out += piece; }
+template <std::integral Number>
+  requires(!std::same_as<Number, char> && !std::same_as<Number, bool>)
+void append(std::string& out, Number number) {
+  char buffer[24];
+  const auto end = std::to_chars(buffer, buffer + sizeof buffer, number).ptr;
+  out.append(buffer, end);
+}
+}  // namespace detail
+
+// cat("held by ", owner, " for ", 18, " s")
+template <class... Pieces>
+std::string cat(const Pieces&... pieces) {
+  std::string out;
+  (detail::append(out, pieces), ...);
+  return out;
+}
+
+bool is_utf8(std::string_view bytes);
+
+// True for C0, DEL and C1 control characters (as UTF-8), and for the line and paragraph separators.
+bool has_control(std::string_view utf8);
+
+// For messages: bytes that could harm a terminal or a log line are shown as \xNN.
+std::string printable(std::string_view bytes);
+inline std::string quoted(std::string_view bytes) { return cat('\'', printable(bytes), '\''); }
+
+std::vector<std::string_view> split(std::string_view text, char separator);
+std::string_view trim(std::string_view text);
+
+// Decimal digits only: no sign, no space, no leading or trailing rubbish, no overflow.
+std::optional<std::uint64_t> parse_digits(std::string_view text);
+
+std::string to_hex(std::string_view bytes);
+std::optional<std::string> from_hex(std::string_view hex);
+
+}  // namespace stint

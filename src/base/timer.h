@@ -1,0 +1,25 @@
+// A timer: the only notion of time that every store has. Started by a commit, judged by the store.
+#pragma once
+
+#include <optional>
+
+#include "base/time.h"
+
+namespace stint {
+
+enum class TimerState {
+  None,     // there is no timer
+  Running,  // it has not fired
+  Fired,    // it has; a timer never fires early
+};
+
+struct Timer {
+  TimerState state = TimerState::None;
+  // How long it still has (zero or less: how long ago it fired). Empty where the store cannot tell;
+  // where it tells in whole seconds, zero may still be Running: `state` decides.
+  std::optional<Millis> remaining;
+  // What it was last started or extended with. Empty where the store cannot tell.
+  std::optional<Millis> ttl;
+};
+
+}  // namespace stint

@@ -1,0 +1,77 @@
+// The law of one fence: whether a write with a token may land, and what the fence is afterwards. Pure.
+//
+// A guard reads its fence, asks admit() or seal(), and makes the comparison and the write one atomic
+// step at the target. A token equal to the fence needs no store. A token above it needs one fresh read
+// of the very store that it names: AskStore, then ask again with what was read.
+//
+//   offered vs fence    no fence / above        equal                       below
+//   at-least            by the store's word     admitted                    stale
+//   once                by the store's word     unused: admitted            stale
+//                                               same key and digest: done
+//                                               else: used
+//   seal                by the store's word     sealed                      stale
+//
+//   The store's word: above the newest issued -> never issued; the newest, but nobody ever claimed it ->
+//   never granted; below the newest -> stale, also if this target was not sealed yet.            G5 G12
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/names.h"
+
+namespace stint::core {
+
+struct Fence {
+  Generation generation;
+  std::string resource;
+  Token token;
+  bool used = false;   // mode once: this token's write was accepted
+  std::string key;     // of that write
+  std::string digest;  // of that write
+};
+
+enum class FenceMode { AtLeast, Once };
+
+struct Offer {
+  Generation generation;
+  std::string resource;
+  Token token;  // zero: none was given
+  FenceMode mode = FenceMode::AtLeast;
+  std::string key;
+  std::string digest;
+};
+
+// What a fresh read of the store says of the offered resource.
+struct Issued {
+  Generation generation;
+  std::vector<Generation> ancestors;  // the generations that this one descends from
+  Token newest;
+  bool newest_granted = false;
+};
+
+enum class Verdict {
+  Admitted,
+  Done,      // this very write was accepted before; finish it if a crash left it half-way
+  AskStore,  // a token above the fence: read the store and ask again
+  Stale,
+  Used,
+  NeverIssued,
+  NeverGranted,
+  Foreign,   // another resource, or a generation that does not descend from the fence's
+  NoToken,   // a fenced target refuses writes without one
+  Restored,  // the fence is above anything that its generation has issued: the store went back
+};
+
+struct FenceDecision {
+  Verdict verdict = Verdict::Stale;
+  std::optional<Fence> fence;  // what the fence is to become; empty: unchanged
+};
+
+FenceDecision admit(const std::optional<Fence>& fence, const Offer& offer,
+                    const std::optional<Issued>& issued);
+FenceDecision seal(const std::optional<Fence>& fence, const Offer& offer,
+                   const std::optional<Issued>& issued);
+
+}  // namespace stint::core

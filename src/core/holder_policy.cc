@@ -1,0 +1,67 @@
+#include "core/holder_policy.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace stint::core {
+namespace {
+
+Millis drift(Millis ttl) { return Millis(ttl.count() / 1000 + 1); }
+
+// A heartbeat every ttl/3, spread by a tenth either way, so that a fleet does not beat in step.
+Millis heartbeat(Millis ttl, Random& random) {
+  const std::int64_t third = std::max<std::int64_t>(ttl.count() / 3, 1);
+  const auto spread = static_cast<std::uint64_t>(third / 5);
+  return Millis(third - third / 10 + static_cast<std::int64_t>(random.below(spread + 1)));
+}
+
+constexpr Millis kFirstRetry{20};
+
+}  // namespace
+
+Millis default_grace(Millis ttl) { return std::min(Millis(10'000), ttl / 6); }
+Millis default_margin(Millis ttl) { return std::min(Millis(500), ttl / 10); }
+
+Status check_settings(const HoldSettings& s) {
+  const Millis latest_first_renewal = s.ttl / 3 + s.ttl / 30;
+  const Millis room = s.ttl - s.grace - s.margin - drift(s.ttl);
+  if (room >= latest_first_renewal + s.ttl / 10) return {};
+  return invalid(cat("a ttl of ", format_duration(s.ttl), " is too short for a kill grace of ",
+                     format_duration(s.grace), ": the work could not be stopped and seen dead ",
+                     "before the lease runs out; use a longer --ttl or a shorter --grace"));
+}
+
+HolderPolicy::HolderPolicy(const HoldSettings& settings, MonoTime sent_at, Random& random)
+    : settings_(settings), random_(random) {
+  count_from(sent_at, settings.ttl);
+}
+
+HolderPolicy::Standing HolderPolicy::standing(MonoTime now) const {
+  if (lost_) return Standing::Lost;
+  return now >= deadline_ ? Standing::Overdue : Standing::Holding;
+}
+
+void HolderPolicy::renewed(MonoTime sent_at, Millis granted_ttl) {
+  failures_ = 0;
+  // Never back: an answer that took long counts from its own sending, which may be the older one.
+  if (sent_at < sure_since_) return;
+  count_from(sent_at, granted_ttl);
+}
+
+void HolderPolicy::unknown(MonoTime now) {
+  const int doublings = std::min(failures_, 8);
+  ++failures_;
+  const Millis wait = std::min(kFirstRetry * (1 << doublings), std::max(settings_.ttl / 10, kFirstRetry));
+  const auto jitter = static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(wait.count()) + 1));
+  renew_at_ = now + wait + Millis(jitter) / 2;
+}
+
+void HolderPolicy::count_from(MonoTime sent_at, Millis granted_ttl) {
+  sure_since_ = sent_at;
+  const Millis ttl = granted_ttl;
+  deadline_ = sent_at + ttl - settings_.grace - settings_.margin - drift(ttl);  // G6
+  renew_at_ = sent_at + heartbeat(ttl, random_);
+}
+
+}  // namespace stint::core

@@ -1,0 +1,72 @@
+// The words of lease.h's enumerations, as they stand in records, JSON and on the command line.
+#include <array>
+#include <utility>
+
+#include "core/lease.h"
+
+namespace stint::core {
+namespace {
+
+template <class Enum, std::size_t N>
+using Words = std::array<std::pair<Enum, std::string_view>, N>;
+
+constexpr Words<Reason, 10> kReasons = {{{Reason::First, "first"},
+                                         {Reason::Released, "released"},
+                                         {Reason::Expired, "expired"},
+                                         {Reason::Retaken, "retaken"},
+                                         {Reason::Transferred, "transferred"},
+                                         {Reason::TakenUp, "taken_up"},
+                                         {Reason::Revoked, "revoked"},
+                                         {Reason::Cancelled, "cancelled"},
+                                         {Reason::Stalled, "stalled"},
+                                         {Reason::Recovered, "recovered"}}};
+
+constexpr Words<Standing, 5> kStandings = {{{Standing::Granted, "granted"},
+                                            {Standing::Reserved, "reserved"},
+                                            {Standing::Released, "released"},
+                                            {Standing::Stalled, "stalled"},
+                                            {Standing::Revoked, "revoked"}}};
+
+constexpr Words<Cause, 11> kCauses = {{{Cause::None, ""},
+                                       {Cause::Expired, "expired"},
+                                       {Cause::Superseded, "superseded"},
+                                       {Cause::Released, "released"},
+                                       {Cause::Transferred, "transferred"},
+                                       {Cause::Revoked, "revoked"},
+                                       {Cause::Stalled, "stalled"},
+                                       {Cause::MaxHold, "max_hold"},
+                                       {Cause::Restored, "restored"},
+                                       {Cause::NotHolder, "not_holder"},
+                                       {Cause::WrongToken, "wrong_token"}}};
+
+constexpr Words<State, 4> kStates = {{{State::Free, "free"},
+                                      {State::Held, "held"},
+                                      {State::Reserved, "reserved"},
+                                      {State::Resting, "resting"}}};
+
+template <class Enum, std::size_t N>
+std::string_view word_of(const Words<Enum, N>& words, Enum value) {
+  for (const auto& [candidate, text] : words) {
+    if (candidate == value) return text;
+  }
+  return {};
+}
+
+template <class Enum, std::size_t N>
+std::optional<Enum> value_of(const Words<Enum, N>& words, std::string_view text) {
+  for (const auto& [value, candidate] : words) {
+    if (candidate == text) return value;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string_view word(Reason reason) { return word_of(kReasons, reason); }
+std::string_view word(Standing standing) { return word_of(kStandings, standing); }
+std::string_view word(Cause cause) { return word_of(kCauses, cause); }
+std::string_view word(State state) { return word_of(kStates, state); }
+std::optional<Reason> parse_reason(std::string_view text) { return value_of(kReasons, text); }
+std::optional<Standing> parse_standing(std::string_view text) { return value_of(kStandings, text); }
+
+}  // namespace stint::core

@@ -1,0 +1,113 @@
+#include "os/files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+
+#include "base/text.h"
+#include "os/fd.h"
+
+namespace stint::os {
+namespace {
+
+Status write_all(int fd, std::string_view content, const std::string& path) {
+  while (!content.empty()) {
+    const ssize_t wrote = ::write(fd, content.data(), content.size());
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote <= 0) return unavailable(errno_text(cat("writing ", quoted(path))));
+    content.remove_prefix(static_cast<std::size_t>(wrote));
+  }
+  return {};
+}
+
+Status sync_directory(const std::string& path) {
+  const Fd directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!directory || ::fsync(directory.get()) != 0) {
+    return unavailable(errno_text(cat("syncing ", quoted(path))));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::string> read_file(const std::string& path, std::size_t limit) {
+  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file) return unavailable(errno_text(cat("opening ", quoted(path))));
+  std::string content;
+  char buffer[4096];
+  while (true) {
+    const ssize_t got = ::read(file.get(), buffer, sizeof buffer);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return unavailable(errno_text(cat("reading ", quoted(path))));
+    if (got == 0) return content;
+    content.append(buffer, static_cast<std::size_t>(got));
+    if (content.size() > limit) {
+      return unavailable(cat(quoted(path), " is larger than ", limit, " bytes"));
+    }
+  }
+}
+
+bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
+
+Status make_directories(const std::string& path) {
+  if (path.empty() || path == "/" || path == ".") return {};
+  if (::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return {};
+  if (errno == ENOENT) {
+    if (auto parent = make_directories(parent_of(path)); !parent) return parent;
+    if (::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return {};
+  }
+  return unavailable(errno_text(cat("making the directory ", quoted(path))));
+}
+
+Status write_file(const std::string& path, std::string_view content, Durability durability) {
+  const std::string staged = cat(path, ".", ::getpid(), ".new");
+  const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW;
+  Fd file(::open(staged.c_str(), flags, 0600));
+  if (!file) return unavailable(errno_text(cat("creating ", quoted(staged))));
+  Status done = write_all(file.get(), content, staged);
+  const bool synced = durability == Durability::Synced;
+  if (done && synced && ::fsync(file.get()) != 0) {
+    done = unavailable(errno_text(cat("syncing ", quoted(staged))));
+  }
+  file.reset();
+  if (done && ::rename(staged.c_str(), path.c_str()) != 0) {
+    done = unavailable(errno_text(cat("renaming to ", quoted(path))));
+  }
+  if (!done) {
+    remove_file(staged);
+    return done;
+  }
+  return synced ? sync_directory(parent_of(path)) : Status();
+}
+
+Status overwrite_file(const std::string& path, std::string_view content) {
+  const Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!file) return unavailable(errno_text(cat("opening ", quoted(path))));
+  const ssize_t wrote = ::pwrite(file.get(), content.data(), content.size(), 0);
+  if (wrote != static_cast<ssize_t>(content.size())) {
+    return unavailable(errno_text(cat("writing ", quoted(path))));
+  }
+  return {};
+}
+
+void remove_file(const std::string& path) { ::unlink(path.c_str()); }
+
+std::string parent_of(const std::string& path) {
+  const std::size_t slash = path.find_last_of('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+std::string absolute(const std::string& path) {
+  if (path.starts_with('/')) return path;
+  char* here = ::getcwd(nullptr, 0);
+  if (here == nullptr) return path;
+  std::string whole = cat(here, "/", path);
+  std::free(here);  // NOLINT(cppcoreguidelines-no-malloc): getcwd allocates
+  return whole;
+}
+
+}  // namespace stint::os

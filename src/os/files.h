@@ -1,0 +1,32 @@
+// Files of Stint's own: small, private, written whole or not at all.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace stint::os {
+
+// The whole content; Code::Unavailable if it cannot be read or is larger than `limit`.
+Result<std::string> read_file(const std::string& path, std::size_t limit = 1U << 20U);
+
+bool exists(const std::string& path);
+
+// Creates missing parents too, mode 0700.
+Status make_directories(const std::string& path);
+
+enum class Durability { Synced, Unsynced };
+// A new file beside it, then a rename: readers see the old content or the new. Mode 0600.
+Status write_file(const std::string& path, std::string_view content, Durability durability);
+
+// Overwrites in place, mode 0600: for a few bytes that may be old but never torn for a local reader.
+Status overwrite_file(const std::string& path, std::string_view content);
+
+void remove_file(const std::string& path);
+
+// The directory part; "." if there is none.
+std::string parent_of(const std::string& path);
+std::string absolute(const std::string& path);
+
+}  // namespace stint::os

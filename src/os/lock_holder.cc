@@ -1,0 +1,49 @@
+#include "os/lock_holder.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "os/files.h"
+
+namespace stint::os {
+namespace {
+
+std::string command_line(int pid) {
+  auto text = read_file(cat("/proc/", pid, "/cmdline"), 64U << 10U);
+  if (!text) return {};
+  std::replace(text->begin(), text->end(), '\0', ' ');
+  constexpr std::size_t kShown = 80;
+  return printable(std::string_view(*text).substr(0, kShown));
+}
+
+}  // namespace
+
+char process_state(int pid) {
+  const auto stat = read_file(cat("/proc/", pid, "/stat"), 64U << 10U);
+  if (!stat) return 0;
+  // The name in parentheses may hold anything, also a parenthesis: the state follows the last one.
+  const std::size_t after_name = stat->rfind(')');
+  if (after_name == std::string::npos || after_name + 2 >= stat->size()) return 0;
+  return (*stat)[after_name + 2];
+}
+
+std::string describe_lock_holder(const std::string& path, long byte) {
+  const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (fd < 0) return {};
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = byte;
+  lock.l_len = 1;
+  if (::fcntl(fd, F_GETLK, &lock) != 0 || lock.l_type == F_UNLCK) return {};
+  if (lock.l_pid <= 0) return "a process in another container";
+  std::string out = cat("process ", lock.l_pid, " (", trim(command_line(lock.l_pid)), ")");
+  const char state = process_state(lock.l_pid);
+  if (state == 'T' || state == 't') out += ", which is stopped";
+  if (state == 'D') out += ", which waits for a disk";
+  return out;
+}
+
+}  // namespace stint::os

@@ -1,0 +1,16 @@
+// Who holds a POSIX lock on a byte of a file, in words.
+#pragma once
+
+#include <string>
+
+namespace stint::os {
+
+// "process 4711 (stint run ...), which is stopped"; empty if nobody does or it cannot be told.
+// The descriptor that it opens stays open until the process ends: closing any descriptor of a file
+// drops all POSIX locks that this process has on it, SQLite's too.
+std::string describe_lock_holder(const std::string& path, long byte);
+
+// 'R', 'S', 'T' ... from /proc; 0 if there is no such process.
+char process_state(int pid);
+
+}  // namespace stint::os

@@ -1,0 +1,65 @@
+// api::Leases on a store: reads the records, asks core/lease.h, commits what it says.
+#pragma once
+
+#include <functional>
+
+#include "api/leases.h"
+#include "base/random.h"
+#include "service/ledger.h"
+#include "service/records.h"
+#include "service/store_life.h"
+#include "store/seam.h"
+
+namespace stint::service {
+
+class LeaseService final : public api::Leases {
+ public:
+  // `anchors` may be null. All must outlive the service.
+  LeaseService(store::Store& store, Ledger& ledger, Life life, const Clock& clock, Random& random,
+               Anchors* anchors);
+
+  Result<api::AcquireAnswer> acquire(const api::AcquireRequest& request) override;
+  Result<api::HoldAnswer> renew(const api::Grip& grip, Millis ttl) override;
+  Result<api::HoldAnswer> release(const api::Grip& grip, bool fence) override;
+  Result<api::HoldAnswer> stall(const api::Grip& grip) override;
+  Result<api::HoldAnswer> check(const api::Grip& grip) override;
+  Result<api::HoldAnswer> progress(const api::Grip& grip, const std::string& marker) override;
+  Result<api::HoldAnswer> transfer(const api::OrderRequest& order, const Owner& to,
+                                   Millis ttl) override;
+  Result<api::HoldAnswer> revoke(const api::OrderRequest& order, core::Reason reason) override;
+  Result<api::Lease> get(const ResourceName& resource) override;
+  Result<std::vector<api::Lease>> list(const api::Page& page) override;
+  Result<std::vector<api::PastGrant>> history(const ResourceName& resource,
+                                              std::size_t limit) override;
+  Result<Token> forget(const ResourceName& resource) override;
+  Result<std::unique_ptr<Watch>> watch(const ResourceName& resource) override;
+  const Generation& generation() const override { return life_.meta.generation; }
+  Millis smallest_ttl() const override { return store_.capabilities().smallest_ttl; }
+
+ private:
+  struct Snapshot;
+  struct Settled;
+  enum class OnUnknown { Say, AskAgain };
+
+  Result<Snapshot> look(const ResourceName& resource);
+  static Snapshot assume(const api::Grip& grip);
+  // Read, decide, commit; again on a conflict.
+  Result<Settled> settle(const ResourceName& resource, const core::Verb& verb, const api::Grip* grip,
+                         OnUnknown on_unknown);
+  Result<api::HoldAnswer> hold(const api::Grip& grip, const core::Verb& verb, OnUnknown on_unknown);
+  Result<api::HoldAnswer> order(const api::OrderRequest& order, const core::Verb& verb);
+  Status drop_history(const ResourceName& resource);
+  store::Sync sync_of(const core::Change& change) const;
+  api::Lease lease_of(const Snapshot& snapshot) const;
+  WallTime wall_of(const Snapshot& snapshot) const;
+  void note_refusal(const api::AcquireRequest& request, const api::Lease& lease);
+
+  store::Store& store_;
+  Ledger& ledger_;
+  const Life life_;
+  const Clock& clock_;
+  Random& random_;
+  Anchors* anchors_;
+};
+
+}  // namespace stint::service

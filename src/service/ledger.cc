@@ -1,0 +1,131 @@
+#include "service/ledger.h"
+
+#include <algorithm>
+
+#include "service/records.h"
+#include "store/append_key.h"
+
+namespace stint::service {
+namespace {
+
+// A trim removes at most this many; it runs once for this many appended events.
+constexpr std::size_t kTrimStep = 60;
+constexpr std::size_t kPage = 500;
+
+std::int64_t minute_of(WallTime t) { return to_ms(t) / 60'000; }
+
+}  // namespace
+
+store::Step append_event(const api::Event& event) {
+  store::Step step;
+  step.kind = store::Step::Kind::Append;
+  step.key = kLedgerPrefix;
+  step.value = encode(event);
+  return step;
+}
+
+Ledger::Ledger(store::Store& store, const Clock& clock, std::size_t keep)
+    : store_(store), clock_(clock), keep_(keep) {}
+
+Ledger::~Ledger() { flush(); }
+
+Result<std::vector<api::Event>> Ledger::list(const api::EventQuery& query) {
+  std::vector<api::Event> out;
+  store::Store::ScanRange range{.prefix = std::string(kLedgerPrefix),
+                                .after = query.after.empty() ? "" : std::string(kLedgerPrefix) + query.after,
+                                .limit = kPage,
+                                .backwards = query.newest};
+  while (out.size() < query.limit) {
+    auto reading = store_.scan(range);
+    if (!reading) return reading.error();
+    for (const store::Entry& entry : reading->entries) {
+      auto event = decode_event(entry.value);
+      if (!event) return event.error();
+      event->number = entry.key.substr(kLedgerPrefix.size());
+      if (event->resource.starts_with(query.prefix)) out.push_back(std::move(*event));
+      if (out.size() == query.limit) break;
+    }
+    if (reading->entries.size() < kPage) break;
+    range.after = reading->entries.back().key;
+  }
+  if (query.newest) std::reverse(out.begin(), out.end());
+  return out;
+}
+
+Status Ledger::record(const api::Event& event) {
+  auto answer = store_.commit({append_event(event)}, store::Sync::Relaxed);
+  if (!answer) return answer.error();
+  appended();
+  return {};
+}
+
+Result<std::unique_ptr<Watch>> Ledger::watch() { return store_.watch(kLedgerPrefix); }
+
+void Ledger::refused(const api::Event& event) {
+  const MutexLock lock(mutex_);
+  Counted& counted = counted_[{event.resource, event.owner, event.kind}];
+  if (minute_of(counted.event.at) != minute_of(event.at) && counted.count == 0) {
+    counted.first_written = false;
+  }
+  counted.event = event;
+  ++counted.count;
+}
+
+void Ledger::flush() {
+  std::vector<api::Event> due;
+  {
+    const MutexLock lock(mutex_);
+    const std::int64_t minute = minute_of(clock_.wall());
+    for (auto at = counted_.begin(); at != counted_.end();) {
+      Counted& counted = at->second;
+      const bool old = minute_of(counted.event.at) != minute;
+      if (counted.count > 0 && (!counted.first_written || old)) {
+        counted.event.details.emplace_back("count", counted.count);
+        due.push_back(counted.event);
+        counted.event.details.pop_back();
+        counted.count = 0;
+        counted.first_written = true;
+      }
+      at = old && counted.count == 0 ? counted_.erase(at) : std::next(at);
+    }
+  }
+  // A refusal that cannot be written down is still a refusal: nothing is said about it.
+  for (const api::Event& event : due) {
+    if (!record(event)) return;
+  }
+}
+
+void Ledger::appended() {
+  {
+    const MutexLock lock(mutex_);
+    if (++since_trim_ < kTrimStep) return;
+    since_trim_ = 0;
+  }
+  // The next one tries again.
+  [[maybe_unused]] const bool trimmed = trim().has_value();
+}
+
+Status Ledger::trim() {
+  auto newest = store_.scan({.prefix = std::string(kLedgerPrefix), .after = "", .limit = 1, .backwards = true});
+  if (!newest) return newest.error();
+  if (newest->entries.empty()) return {};
+  const std::uint64_t last = store::append_number(kLedgerPrefix, newest->entries.front().key);
+  if (last <= keep_) return {};
+  auto oldest = store_.scan(
+      {.prefix = std::string(kLedgerPrefix), .after = "", .limit = kTrimStep, .backwards = false});
+  if (!oldest) return oldest.error();
+  std::vector<store::Step> steps;
+  for (const store::Entry& entry : oldest->entries) {
+    if (store::append_number(kLedgerPrefix, entry.key) + keep_ > last) break;
+    store::Step step;
+    step.kind = store::Step::Kind::Remove;
+    step.key = entry.key;
+    steps.push_back(std::move(step));
+  }
+  if (steps.empty()) return {};
+  auto answer = store_.commit(steps, store::Sync::Relaxed);
+  if (!answer) return answer.error();
+  return {};
+}
+
+}  // namespace stint::service

@@ -1,0 +1,56 @@
+// The ledger on a store: api::Events, its bounded retention, and refusals counted by the minute.
+#pragma once
+
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "api/events.h"
+#include "base/mutex.h"
+#include "store/seam.h"
+
+namespace stint::service {
+
+store::Step append_event(const api::Event& event);
+
+class Ledger final : public api::Events {
+ public:
+  // Keeps about `keep` events; the oldest go first.
+  Ledger(store::Store& store, const Clock& clock, std::size_t keep);
+  ~Ledger() override;  // writes what is still pending
+  Ledger(const Ledger&) = delete;
+  Ledger& operator=(const Ledger&) = delete;
+
+  Result<std::vector<api::Event>> list(const api::EventQuery& query) override;
+  Status record(const api::Event& event) override;
+  Result<std::unique_ptr<Watch>> watch() override;
+
+  // Counts a refusal: one line per resource, owner, kind and minute. Never on the way to an answer:
+  // flush() writes what is due.
+  void refused(const api::Event& event);
+  void flush();
+
+  // Call after events were appended by others' commits: now and then removes the oldest.
+  void appended();
+
+ private:
+  struct Counted {
+    api::Event event;
+    std::int64_t count = 0;    // since the last line
+    bool first_written = false;
+  };
+  using CountKey = std::tuple<std::string, std::string, std::string>;  // resource, owner, kind
+
+  Status trim();
+
+  store::Store& store_;
+  const Clock& clock_;
+  const std::size_t keep_;
+
+  Mutex mutex_;
+  std::map<CountKey, Counted> counted_ GUARDED_BY(mutex_);
+  unsigned since_trim_ GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace stint::service

@@ -1,0 +1,301 @@
+#include "service/records.h"
+
+#include <boost/json.hpp>
+
+#include "base/text.h"
+
+namespace stint::service {
+namespace {
+
+namespace json = boost::json;
+
+// Reads fields of one JSON object; the first thing that is wrong is remembered.
+class Fields {
+ public:
+  explicit Fields(std::string_view what, std::string_view value) : what_(what) {
+    json::error_code error;
+    json::value parsed = json::parse(json::string_view(value.data(), value.size()), error);
+    if (error || !parsed.is_object()) {
+      fail("it is not a JSON object");
+      return;
+    }
+    object_ = std::move(parsed.as_object());
+  }
+
+  const json::value* find(std::string_view name) const {
+    return object_.if_contains(json::string_view(name.data(), name.size()));
+  }
+
+  std::string text(std::string_view name) {
+    const json::value* value = find(name);
+    if (value == nullptr) return {};
+    if (!value->is_string()) {
+      fail(cat(name, " is not a string"));
+      return {};
+    }
+    return std::string(value->as_string());
+  }
+
+  std::int64_t number(std::string_view name) {
+    const json::value* value = find(name);
+    if (value == nullptr) return 0;
+    if (!value->is_int64()) {
+      fail(cat(name, " is not a whole number"));
+      return 0;
+    }
+    return value->as_int64();
+  }
+
+  Millis duration(std::string_view name) {
+    const std::int64_t ms = number(name);
+    if (ms < 0) fail(cat(name, " is negative"));
+    return Millis(ms);
+  }
+
+  Token token(std::string_view name) {
+    const std::int64_t n = number(name);
+    if (n < 0 || static_cast<std::uint64_t>(n) > Token::kMax) fail(cat(name, " is not a token"));
+    return Token(static_cast<std::uint64_t>(n));
+  }
+
+  std::optional<WallTime> moment(std::string_view name) {
+    if (find(name) == nullptr) return std::nullopt;
+    return wall_from_ms(number(name));
+  }
+
+  Owner owner(std::string_view name) {
+    const std::string label = text(name);
+    if (label.empty()) return {};
+    auto owner = Owner::parse(label);
+    if (!owner) {
+      fail(owner.error().message);
+      return {};
+    }
+    return *owner;
+  }
+
+  core::Reason reason(std::string_view name) {
+    const auto reason = core::parse_reason(text(name));
+    if (!reason) fail(cat(name, " is unknown"));
+    return reason.value_or(core::Reason::First);
+  }
+
+  void fail(std::string why) {
+    if (problem_.empty()) problem_ = std::move(why);
+  }
+
+  template <class T>
+  Result<T> done(T value) const {
+    if (problem_.empty()) return value;
+    return unavailable(cat("the store holds a damaged ", what_, " record: ", problem_));
+  }
+
+  const json::object& object() const { return object_; }
+
+ private:
+  std::string_view what_;
+  json::object object_;
+  std::string problem_;
+};
+
+void put(json::object& out, std::string_view name, std::string_view text) {
+  if (!text.empty()) out[name] = json::string_view(text.data(), text.size());
+}
+void put(json::object& out, std::string_view name, Millis d) {
+  if (d.count() != 0) out[name] = d.count();
+}
+void put(json::object& out, std::string_view name, const std::optional<WallTime>& t) {
+  if (t) out[name] = to_ms(*t);
+}
+
+std::string per_resource(std::string_view room, std::string_view resource) {
+  return cat(room, resource);
+}
+
+void put_own(json::object& out, const core::Ownership& own) {
+  out["token"] = static_cast<std::int64_t>(own.token.number());
+  put(out, "owner", own.owner.text());
+  put(out, "claim", own.claim.hex());
+  put(out, "reason", core::word(own.reason));
+  put(out, "by", own.by);
+  put(out, "why", own.why);
+  put(out, "order", own.order);
+  out["acquired_at_ms"] = to_ms(own.acquired_at);
+  put(out, "ttl_ms", own.terms.ttl);
+  put(out, "max_hold_ms", own.terms.max_hold);
+  put(out, "at_least_ms", own.terms.at_least);
+  put(out, "cooldown_ms", own.terms.cooldown);
+}
+
+}  // namespace
+
+std::string own_key(std::string_view resource) { return per_resource("own/", resource); }
+std::string alive_key(std::string_view resource) { return per_resource("alive/", resource); }
+std::string work_key(std::string_view resource) { return per_resource("work/", resource); }
+std::string cap_key(std::string_view resource) { return per_resource("cap/", resource); }
+std::string rest_key(std::string_view resource) { return per_resource("rest/", resource); }
+std::string cool_key(std::string_view resource) { return per_resource("cool/", resource); }
+
+std::string history_prefix(std::string_view resource) { return cat("hist/", resource, '\x1F'); }
+
+std::string history_key(std::string_view resource, Token token) {
+  const std::string digits = std::to_string(token.number());
+  return cat(history_prefix(resource), std::string(16 - digits.size(), '0'), digits);
+}
+
+std::string encode(const Meta& meta) {
+  json::object out;
+  out["generation"] = meta.generation.hex();
+  json::array ancestors;
+  for (const Generation& ancestor : meta.ancestors) ancestors.emplace_back(ancestor.hex());
+  if (!ancestors.empty()) out["ancestors"] = std::move(ancestors);
+  out["floor"] = static_cast<std::int64_t>(meta.floor.number());
+  out["created_at_ms"] = to_ms(meta.created_at);
+  return json::serialize(out);
+}
+
+std::string encode(const core::Ownership& own) {
+  json::object out;
+  put_own(out, own);
+  return json::serialize(out);
+}
+
+std::string encode(const core::Pulse& pulse) {
+  json::object out;
+  put(out, "standing", core::word(pulse.standing));
+  put(out, "ended_at_ms", pulse.ended_at);
+  return json::serialize(out);
+}
+
+std::string encode(const core::Work& work) {
+  json::object out;
+  put(out, "note", work.note);
+  put(out, "progress", work.progress);
+  put(out, "progress_at_ms", work.progress_at);
+  if (work.progress_token.issued()) {
+    out["progress_token"] = static_cast<std::int64_t>(work.progress_token.number());
+  }
+  return json::serialize(out);
+}
+
+std::string encode(const core::Past& past) {
+  json::object out;
+  put_own(out, past.own);
+  out.erase("claim");
+  put(out, "ended", core::word(past.ended));
+  put(out, "ended_at_ms", past.ended_at);
+  return json::serialize(out);
+}
+
+std::string encode(const api::Event& event) {
+  json::object out;
+  out["at_ms"] = to_ms(event.at);
+  out["kind"] = event.kind;
+  put(out, "resource", event.resource);
+  if (event.token != 0) out["token"] = static_cast<std::int64_t>(event.token);
+  put(out, "owner", event.owner);
+  for (const auto& [name, value] : event.details) {
+    if (const auto* text = std::get_if<std::string>(&value)) {
+      out[name] = *text;
+    } else {
+      out[name] = std::get<std::int64_t>(value);
+    }
+  }
+  return json::serialize(out);
+}
+
+Result<Meta> decode_meta(std::string_view value) {
+  Fields fields("meta", value);
+  Meta meta;
+  auto generation = Generation::parse(fields.text("generation"));
+  if (!generation) return unavailable("the store holds a damaged meta record: no generation");
+  meta.generation = *generation;
+  meta.floor = fields.token("floor");
+  meta.created_at = wall_from_ms(fields.number("created_at_ms"));
+  if (const json::value* list = fields.find("ancestors"); list != nullptr && list->is_array()) {
+    for (const json::value& item : list->as_array()) {
+      if (!item.is_string()) continue;
+      if (auto ancestor = Generation::parse(std::string_view(item.as_string())); ancestor) {
+        meta.ancestors.push_back(*ancestor);
+      }
+    }
+  }
+  return fields.done(meta);
+}
+
+Result<core::Ownership> decode_own(std::string_view value) {
+  Fields fields("ownership", value);
+  core::Ownership own;
+  own.token = fields.token("token");
+  if (!own.token.issued()) fields.fail("there is no token");
+  own.owner = fields.owner("owner");
+  own.claim = ClaimHash(fields.text("claim"));
+  own.reason = fields.reason("reason");
+  own.by = fields.text("by");
+  own.why = fields.text("why");
+  own.order = fields.text("order");
+  own.acquired_at = wall_from_ms(fields.number("acquired_at_ms"));
+  own.terms = {.ttl = fields.duration("ttl_ms"),
+               .max_hold = fields.duration("max_hold_ms"),
+               .at_least = fields.duration("at_least_ms"),
+               .cooldown = fields.duration("cooldown_ms")};
+  return fields.done(own);
+}
+
+Result<core::Pulse> decode_pulse(std::string_view value) {
+  Fields fields("alive", value);
+  core::Pulse pulse;
+  const auto standing = core::parse_standing(fields.text("standing"));
+  if (!standing) fields.fail("its standing is unknown");
+  pulse.standing = standing.value_or(core::Standing::Granted);
+  pulse.ended_at = fields.moment("ended_at_ms");
+  return fields.done(pulse);
+}
+
+Result<core::Work> decode_work(std::string_view value) {
+  Fields fields("work", value);
+  core::Work work;
+  work.note = fields.text("note");
+  work.progress = fields.text("progress");
+  work.progress_at = fields.moment("progress_at_ms");
+  work.progress_token = fields.token("progress_token");
+  return fields.done(work);
+}
+
+Result<api::PastGrant> decode_past(std::string_view value) {
+  Fields fields("history", value);
+  api::PastGrant past;
+  past.token = fields.token("token");
+  past.owner = fields.owner("owner");
+  past.reason = fields.reason("reason");
+  past.by = fields.text("by");
+  past.why = fields.text("why");
+  past.acquired_at = fields.moment("acquired_at_ms");
+  past.ended_at = fields.moment("ended_at_ms");
+  past.ended = fields.reason("ended");
+  return fields.done(past);
+}
+
+Result<api::Event> decode_event(std::string_view value) {
+  Fields fields("event", value);
+  api::Event event;
+  event.at = wall_from_ms(fields.number("at_ms"));
+  event.kind = fields.text("kind");
+  event.resource = fields.text("resource");
+  event.token = fields.token("token").number();
+  event.owner = fields.text("owner");
+  for (const auto& [name, detail] : fields.object()) {
+    const std::string_view key(name.data(), name.size());
+    if (key == "at_ms" || key == "kind" || key == "resource" || key == "token" || key == "owner") {
+      continue;
+    }
+    if (detail.is_string()) {
+      event.details.emplace_back(std::string(key), std::string(detail.as_string()));
+    } else if (detail.is_int64()) {
+      event.details.emplace_back(std::string(key), detail.as_int64());
+    }
+  }
+  return fields.done(event);
+}
+
+}  // namespace stint::service

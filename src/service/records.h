@@ -1,0 +1,58 @@
+// How a lease is laid out in a store: keys and values. The values are JSON, so that people can read them.
+//
+//   meta/store    generation, its ancestors, the floor
+//   own/R         token, owner, claim hash, reason: changes only with ownership
+//   alive/R       how it stands; its timer is the lease's (what renew touches)
+//   work/R        note and progress
+//   cap/R rest/R cool/R   timers of max_hold, at_least and cooldown, only where used
+//   hist/R<1F>N   the grant with token N, once it has ended
+//   ev/N          the ledger
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/events.h"
+#include "api/lease.h"
+#include "base/result.h"
+#include "core/lease.h"
+
+namespace stint::service {
+
+constexpr std::string_view kMetaKey = "meta/store";
+constexpr std::string_view kLedgerPrefix = "ev/";
+
+std::string own_key(std::string_view resource);
+std::string alive_key(std::string_view resource);
+std::string work_key(std::string_view resource);
+std::string cap_key(std::string_view resource);
+std::string rest_key(std::string_view resource);
+std::string cool_key(std::string_view resource);
+std::string history_prefix(std::string_view resource);
+std::string history_key(std::string_view resource, Token token);
+
+// The life of the store.
+struct Meta {
+  Generation generation;
+  std::vector<Generation> ancestors;
+  Token floor;
+  WallTime created_at{};
+};
+
+std::string encode(const Meta& meta);
+std::string encode(const core::Ownership& own);
+std::string encode(const core::Pulse& pulse);
+std::string encode(const core::Work& work);
+std::string encode(const core::Past& past);
+std::string encode(const api::Event& event);
+
+// Hostile or damaged values: Code::Unavailable, never a default.
+Result<Meta> decode_meta(std::string_view value);
+Result<core::Ownership> decode_own(std::string_view value);
+Result<core::Pulse> decode_pulse(std::string_view value);
+Result<core::Work> decode_work(std::string_view value);
+Result<api::PastGrant> decode_past(std::string_view value);
+Result<api::Event> decode_event(std::string_view value);
+
+}  // namespace stint::service

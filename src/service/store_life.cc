@@ -1,0 +1,165 @@
+#include "service/store_life.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "service/ledger.h"
+
+namespace stint::service {
+namespace {
+
+constexpr int kMostTries = 100;
+// Seconds since 1970 times 2^20 stays below 2^53 until the year 2242, and outruns any real use.
+constexpr unsigned kFloorShift = 20;
+
+Result<std::optional<Life>> read_life(store::Store& store) {
+  auto reading = store.read({std::string(kMetaKey)});
+  if (!reading) return reading.error();
+  const store::Entry& entry = reading->entries.front();
+  if (!entry.present()) return std::optional<Life>();
+  auto meta = decode_meta(entry.value);
+  if (!meta) return meta.error();
+  return std::optional<Life>(Life{*meta, entry.version});
+}
+
+Error went_back(std::string_view what) {
+  return unavailable(cat(what, " It is refused until an operator has looked at it: see "
+                               "docs/guides/restore.md"));
+}
+
+bool in_line(const Meta& meta, const Generation& generation) {
+  return meta.generation == generation ||
+         std::ranges::find(meta.ancestors, generation) != meta.ancestors.end();
+}
+
+Status check_memory(store::Store& store, const Meta& meta, const std::optional<Anchor>& anchor,
+                    const LifeOptions& options) {
+  if (options.pinned && !in_line(meta, *options.pinned)) {
+    return went_back(cat("This store is generation ", meta.generation.hex(), ", not the pinned ",
+                         options.pinned->hex(), "."));
+  }
+  if (!anchor) return {};
+  if (!in_line(meta, anchor->generation)) {
+    return went_back(cat("This store is generation ", meta.generation.hex(),
+                         ", but this machine remembers ", anchor->generation.hex(),
+                         " at this place: it was replaced or made anew, and its tokens start over."));
+  }
+  if (meta.generation != anchor->generation) return {};
+  const auto revision = store.revision();
+  if (!revision) return revision.error();
+  if (*revision >= anchor->revision) return {};
+  return went_back(cat("This store went back in time: it is at revision ", *revision,
+                       ", and this machine has seen ", anchor->revision,
+                       ". Was a backup restored? Tokens issued since are not in it."));
+}
+
+store::Step set_meta(const Meta& meta, store::Expect expect, store::Version version) {
+  store::Step step;
+  step.kind = store::Step::Kind::Set;
+  step.key = kMetaKey;
+  step.expect = expect;
+  step.version = version;
+  step.value = encode(meta);
+  return step;
+}
+
+Result<std::optional<Life>> create_life(store::Store& store, Random& random, WallTime now) {
+  Meta meta;
+  meta.generation = Generation::make(random);
+  meta.created_at = now;
+  auto answer = store.commit({set_meta(meta, store::Expect::Absent, 0)}, store::Sync::Durable);
+  if (!answer) return answer.error();
+  if (std::holds_alternative<store::Conflict>(*answer)) return std::optional<Life>();
+  return std::optional<Life>(Life{meta, std::get<store::Committed>(*answer).versions.front()});
+}
+
+// Once per new boot, however many processes see it.
+Status record_prolonged(store::Store& store, WallTime now) {
+  const auto& prolonged = store.opening().prolonged;
+  if (!prolonged) return {};
+  store::Step once;
+  once.kind = store::Step::Kind::Set;
+  once.key = cat("meta/prolonged/", *prolonged);
+  once.expect = store::Expect::Absent;
+  once.value = "{}";
+  api::Event event;
+  event.at = now;
+  event.kind = "prolonged";
+  event.details.emplace_back("why", "the machine started anew: running leases got their full ttl again");
+  auto answer = store.commit({once, append_event(event)}, store::Sync::Relaxed);
+  if (!answer) return answer.error();
+  return {};
+}
+
+}  // namespace
+
+Result<Life> begin_life(store::Store& store, Random& random, WallTime now, Anchors* anchors,
+                        const LifeOptions& options) {
+  if (auto recorded = record_prolonged(store, now); !recorded) return recorded.error();
+  std::optional<Anchor> anchor;
+  if (anchors != nullptr) {
+    auto recalled = anchors->recall();
+    if (!recalled) return recalled.error();
+    anchor = *recalled;
+  }
+  for (int i = 0; i < kMostTries; ++i) {
+    auto life = read_life(store);
+    if (!life) return life.error();
+    if (*life) {
+      if (auto ok = check_memory(store, (*life)->meta, anchor, options); !ok) return ok.error();
+      return **life;
+    }
+    if (options.pinned || !options.may_create) {
+      return unavailable("there is no Stint store at this place, and this client may not make one");
+    }
+    if (anchor) {
+      return went_back(cat("This store is empty, but this machine remembers generation ",
+                           anchor->generation.hex(), " at this place."));
+    }
+    auto created = create_life(store, random, now);
+    if (!created) return created.error();
+    if (*created) return **created;
+  }
+  return unavailable("the store's meta record changes faster than it can be read");
+}
+
+Result<Life> recover(store::Store& store, Random& random, WallTime now, Anchors* anchors,
+                     const Recovery& recovery) {
+  for (int i = 0; i < kMostTries; ++i) {
+    auto before = read_life(store);
+    if (!before) return before.error();
+    Meta meta = *before ? (*before)->meta : Meta{};
+    if (*before) meta.ancestors.push_back(meta.generation);
+    if (anchors != nullptr) {
+      auto anchor = anchors->recall();
+      if (!anchor) return anchor.error();
+      if (*anchor && !in_line(meta, (*anchor)->generation)) {
+        meta.ancestors.push_back((*anchor)->generation);
+      }
+    }
+    meta.generation = Generation::make(random);
+    if (!*before) meta.created_at = now;
+    const auto seconds = static_cast<std::uint64_t>(std::max<std::int64_t>(to_ms(now) / 1000, 0));
+    const Token by_time(std::min(seconds << kFloorShift, Token::kMax - 1));
+    meta.floor = std::max({meta.floor, by_time, recovery.past});
+    api::Event event;
+    event.at = now;
+    event.kind = "recovered";
+    event.details.emplace_back("by", recovery.by);
+    event.details.emplace_back("why", recovery.why);
+    event.details.emplace_back("floor", static_cast<std::int64_t>(meta.floor.number()));
+    const auto expect = *before ? store::Expect::Seen : store::Expect::Absent;
+    const store::Version version = *before ? (*before)->version : 0;
+    auto answer = store.commit({set_meta(meta, expect, version), append_event(event)},
+                               store::Sync::Durable);
+    if (!answer) return answer.error();
+    if (const auto* done = std::get_if<store::Committed>(&*answer)) {
+      if (auto accepted = store.accept(); !accepted) return accepted.error();
+      if (anchors != nullptr) anchors->remember({meta.generation, done->revision});
+      return Life{meta, done->versions.front()};
+    }
+  }
+  return unavailable("the store's meta record changes faster than it can be read");
+}
+
+}  // namespace stint::service

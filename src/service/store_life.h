@@ -1,0 +1,51 @@
+// One store's life: its generation, its floor, and whether it went back in time.       G1 G12
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/random.h"
+#include "service/records.h"
+#include "store/seam.h"
+
+namespace stint::service {
+
+// What somebody outside the store remembers of it.
+struct Anchor {
+  Generation generation;
+  std::uint64_t revision = 0;
+};
+
+// Kept outside the store, so that restoring the store does not restore it (app/anchors.h keeps files).
+class Anchors {
+ public:
+  virtual ~Anchors() = default;
+  virtual Result<std::optional<Anchor>> recall() = 0;
+  virtual void remember(const Anchor& anchor) = 0;
+};
+
+struct LifeOptions {
+  std::optional<Generation> pinned;  // a pinned client never creates a store
+  bool may_create = true;
+};
+
+struct Life {
+  Meta meta;
+  store::Version version = 0;
+};
+
+// Reads the meta record, or makes it; refuses a store that is not the one remembered or pinned.
+Result<Life> begin_life(store::Store& store, Random& random, WallTime now, Anchors* anchors,
+                        const LifeOptions& options);
+
+// An operator's word that a restored or copied store is to be used: a new generation that descends from
+// the old one, and a floor above everything that can have been issued before.
+struct Recovery {
+  std::string why;
+  std::string by;
+  Token past;  // at least this far
+};
+Result<Life> recover(store::Store& store, Random& random, WallTime now, Anchors* anchors,
+                     const Recovery& recovery);
+
+}  // namespace stint::service

@@ -1,0 +1,250 @@
+#include "store/sqlite/opening.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <memory>
+
+#include "base/text.h"
+#include "os/fd.h"
+#include "os/files.h"
+#include "os/filesystem.h"
+#include "os/random.h"
+#include "store/sqlite/database.h"
+
+namespace stint::store {
+namespace {
+
+constexpr std::array<std::string_view, 7> kFileSystems = {"ext4", "xfs",   "btrfs",  "f2fs",
+                                                          "zfs",  "tmpfs", "overlay"};
+
+constexpr std::int64_t kSchema = 1;
+constexpr std::int64_t kApplication = 0x53544E54;  // "STNT"
+
+// One entry a schema version; entry N takes a file from version N to N + 1.
+constexpr std::array<const char*, kSchema> kMigrations = {
+    // k: the key. boot, fires_ns, ttl_ms: the timer (null: none); see reboot.h.
+    "CREATE TABLE record(k TEXT PRIMARY KEY, v TEXT NOT NULL, version INTEGER NOT NULL,"
+    " boot INTEGER, fires_ns INTEGER, ttl_ms INTEGER) WITHOUT ROWID;"
+    "CREATE TABLE mark(id INTEGER PRIMARY KEY CHECK(id = 1), seq INTEGER NOT NULL,"
+    " last_ns INTEGER NOT NULL);"
+    "CREATE TABLE boot(id INTEGER PRIMARY KEY, boot_id TEXT NOT NULL, time_namespace TEXT NOT NULL,"
+    " machine_id TEXT NOT NULL, first_ns INTEGER NOT NULL, last_ns INTEGER,"
+    " copied INTEGER NOT NULL);"
+    "INSERT INTO mark VALUES(1, 0, 0);"
+    "PRAGMA application_id=0x53544E54;"
+    "PRAGMA user_version=1"};
+
+Status check_filesystem(const std::string& directory) {
+  const auto kind = os::filesystem_of(directory);
+  if (!kind) return kind.error();
+  if (std::ranges::find(kFileSystems, *kind) != kFileSystems.end()) return {};
+  return unavailable(cat("a sqlite: store cannot be kept on ", *kind, " (", quoted(directory),
+                         "): its locks and syncs are not known to hold there. Use a local disk, or a "
+                         "dir: store on a shared mount"));
+}
+
+Result<std::int64_t> pragma(Database& db, const char* sql) {
+  auto query = db.query(sql);
+  if (!query) return query.error();
+  auto row = query->step();
+  if (!row) return row.error();
+  return *row ? query->number(0) : 0;
+}
+
+// Complete before it gets its name: nobody ever sees a half-made store, and of several makers one wins.
+Status make_complete(const std::string& path) {
+  os::SystemRandom random;
+  const std::string staged = cat(path, ".", random.id_hex(), ".new");
+  {
+    const os::Fd file(::open(staged.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    if (!file) return unavailable(os::errno_text(cat("creating the store ", quoted(path))));
+  }
+  const auto build = [&]() -> Status {
+    auto db = Database::open(staged, Millis(1000));
+    if (!db) return db.error();
+    if (auto done = (*db)->run("BEGIN"); !done) return done;
+    for (const char* migration : kMigrations) {
+      if (auto done = (*db)->run(migration); !done) return done;
+    }
+    if (auto done = (*db)->run("COMMIT"); !done) return done;
+    return (*db)->run("PRAGMA journal_mode=WAL");
+  };
+  Status made = build();
+  if (made && ::link(staged.c_str(), path.c_str()) != 0 && errno != EEXIST) {
+    made = unavailable(os::errno_text(cat("creating the store ", quoted(path))));
+  }
+  for (const char* suffix : {"", "-wal", "-shm", "-journal"}) os::remove_file(staged + suffix);
+  return made;
+}
+
+struct BootRow {
+  std::int64_t id = 0;
+  os::ClockName name;
+  Boot boot;
+  bool copied = false;
+};
+
+Result<std::vector<BootRow>> read_boots(Database& db) {
+  auto query = db.query(
+      "SELECT id, boot_id, time_namespace, machine_id, first_ns, last_ns, copied FROM boot"
+      " ORDER BY id");
+  if (!query) return query.error();
+  std::vector<BootRow> rows;
+  while (true) {
+    auto row = query->step();
+    if (!row) return row.error();
+    if (!*row) return rows;
+    rows.push_back({.id = query->number(0),
+                    .name = {.boot_id = query->text(1),
+                             .time_namespace = query->text(2),
+                             .machine_id = query->text(3)},
+                    .boot = {.first_open = Nanos(query->number(4)),
+                             .last_commit = Nanos(query->number(5))},
+                    .copied = query->number(6) != 0});
+  }
+}
+
+Status add_boot(Database& db, const os::ClockName& name, Nanos now, bool copied) {
+  auto close = db.query("UPDATE boot SET last_ns = (SELECT last_ns FROM mark) WHERE last_ns IS NULL");
+  if (!close) return close.error();
+  if (auto done = close->step(); !done) return done.error();
+  auto insert = db.query(
+      "INSERT INTO boot(boot_id, time_namespace, machine_id, first_ns, copied) VALUES(?,?,?,?,?)");
+  if (!insert) return insert.error();
+  insert->bind(1, name.boot_id).bind(2, name.time_namespace).bind(3, name.machine_id);
+  insert->bind(4, now.count()).bind(5, static_cast<std::int64_t>(copied));
+  if (auto done = insert->step(); !done) return done.error();
+  auto mark = db.query("UPDATE mark SET last_ns = ?");
+  if (!mark) return mark.error();
+  if (auto done = mark->bind(1, now.count()).step(); !done) return done.error();
+  return {};
+}
+
+Result<bool> any_timer_ran(Database& db, const BootRow& boot) {
+  auto query = db.query(
+      "SELECT 1 FROM record WHERE fires_ns > (SELECT last_ns FROM mark) AND boot = ? LIMIT 1");
+  if (!query) return query.error();
+  return query->bind(1, boot.id - 1).step();
+}
+
+Error copied_error(const std::string& path) {
+  return unavailable(
+      cat("the store ", quoted(path), " was copied from another machine. Tokens issued since that copy "
+          "are not in it, so it is refused until an operator has looked at it: see "
+          "docs/guides/restore.md"));
+}
+
+enum class Arrival { SameBoot, FirstBoot, Reboot, Copy, OtherNamespace };
+
+Arrival classify(const std::vector<BootRow>& rows, const os::ClockName& here) {
+  if (rows.empty()) return Arrival::FirstBoot;
+  const os::ClockName& there = rows.back().name;
+  if (there.boot_id == here.boot_id) {
+    return there.time_namespace == here.time_namespace ? Arrival::SameBoot : Arrival::OtherNamespace;
+  }
+  const bool same_machine = !here.machine_id.empty() && there.machine_id == here.machine_id;
+  return same_machine ? Arrival::Reboot : Arrival::Copy;
+}
+
+Status check_schema(Database& db, const std::string& path) {
+  const auto application = pragma(db, "PRAGMA application_id");
+  if (!application) return application.error();
+  const auto version = pragma(db, "PRAGMA user_version");
+  if (!version) return version.error();
+  if (*application != kApplication) {
+    return unavailable(cat(quoted(path), " is an SQLite database, but not a Stint store"));
+  }
+  if (*version > kSchema) {
+    return unavailable(cat("the store ", quoted(path), " has schema version ", *version,
+                           "; this stint knows versions up to ", kSchema, ". Use a newer stint"));
+  }
+  for (std::int64_t v = *version; v < kSchema; ++v) {
+    if (auto done = db.run(kMigrations[static_cast<std::size_t>(v)]); !done) return done;
+  }
+  return {};
+}
+
+Status enter_new_boot(Database& db, const SqliteOptions& options, Nanos now, Entered& entered,
+                      const std::vector<BootRow>& rows, Arrival kind) {
+  const bool copy = kind == Arrival::Copy;
+  if (copy && !options.accept_copy) return copied_error(options.path);
+  if (!rows.empty()) {
+    const auto ran = any_timer_ran(db, rows.back());
+    if (!ran) return ran.error();
+    if (*ran) entered.opening.prolonged = cat("boot-", rows.size() + 1);
+  }
+  return add_boot(db, options.clock_name, now, copy);
+}
+
+// Under the write lock: of several processes one sees the new boot first, the others find it entered.
+Result<Entered> enter_locked(Database& db, const SqliteOptions& options, Nanos now) {
+  if (auto ok = check_schema(db, options.path); !ok) return ok.error();
+  auto rows = read_boots(db);
+  if (!rows) return rows.error();
+  Entered entered;
+  const Arrival kind = classify(*rows, options.clock_name);
+  switch (kind) {
+    case Arrival::SameBoot: break;
+    case Arrival::OtherNamespace:
+      return unavailable(cat("the store ", quoted(options.path), " is in use under another time namespace (",
+                             rows->back().name.time_namespace, ", here ",
+                             options.clock_name.time_namespace,
+                             "): the clocks do not compare. Use one server for both: stint serve"));
+    case Arrival::FirstBoot:
+    case Arrival::Reboot:
+    case Arrival::Copy: {
+      if (auto ok = enter_new_boot(db, options, now, entered, *rows, kind); !ok) return ok.error();
+      rows = read_boots(db);
+      if (!rows) return rows.error();
+      break;
+    }
+  }
+  entered.opening.copied = rows->back().copied;
+  if (entered.opening.copied && !options.accept_copy) return copied_error(options.path);
+  for (const BootRow& row : *rows) entered.boots.push_back(row.boot);
+  return entered;
+}
+
+}  // namespace
+
+Result<bool> make_file(const SqliteOptions& options) {
+  const std::string directory = os::parent_of(options.path);
+  const bool there = os::exists(options.path);
+  if (!there && !options.may_create) {
+    return unavailable(cat("there is no store at ", quoted(options.path)));
+  }
+  if (!there) {
+    if (auto made = os::make_directories(directory); !made) return made.error();
+  }
+  if (auto ok = check_filesystem(directory); !ok) return ok.error();
+  if (there) return false;
+  if (auto made = make_complete(options.path); !made) return made.error();
+  return true;
+}
+
+Result<Entered> enter(Database& db, const SqliteOptions& options, Nanos now) {
+  // Reading first: nearly every opening finds the present boot and needs no write lock.
+  {
+    auto rows = read_boots(db);
+    if (rows && classify(*rows, options.clock_name) == Arrival::SameBoot) {
+      return enter_locked(db, options, now);
+    }
+  }
+  if (auto begun = db.set_synced(true); !begun) return begun.error();
+  if (auto begun = db.run("BEGIN IMMEDIATE"); !begun) return begun.error();
+  auto entered = enter_locked(db, options, now);
+  const auto ended = db.run(entered ? "COMMIT" : "ROLLBACK");
+  if (entered && !ended) return ended.error();
+  return entered;
+}
+
+Status accept_copy(Database& db) {
+  if (auto synced = db.set_synced(true); !synced) return synced;
+  return db.run("UPDATE boot SET copied = 0");
+}
+
+}  // namespace stint::store

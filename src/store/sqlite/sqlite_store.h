@@ -1,0 +1,83 @@
+// `sqlite:PATH` - the default store: one file, several processes of one machine.
+//
+// Write-ahead log; a durable commit is synced before it is acknowledged, and commits of several threads
+// that arrive together share one transaction and one sync. Time is the boot-time clock, named in the
+// file (boot, time namespace, machine), so that no step of the wall clock moves a lease.  G4 G11
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/mutex.h"
+#include "os/clock.h"
+#include "os/wake_files.h"
+#include "store/seam.h"
+#include "store/sqlite/reboot.h"
+
+namespace stint::store {
+
+class Database;
+
+struct SqliteOptions {
+  std::string path;
+  os::ClockName clock_name;
+  Millis busy{5000};          // the longest wait for another process
+  bool may_create = true;
+  bool accept_copy = false;   // an operator says that this copy of a store is to be used
+};
+
+class SqliteStore final : public Store {
+ public:
+  static Result<std::unique_ptr<SqliteStore>> open(const SqliteOptions& options, const Clock& clock);
+  ~SqliteStore() override;
+
+  const Capabilities& capabilities() const override { return capabilities_; }
+  const Opening& opening() const override { return opening_; }
+  Result<Reading> read(const std::vector<std::string>& keys) override;
+  Result<Reading> scan(const ScanRange& range) override;
+  Result<CommitAnswer> commit(const std::vector<Step>& steps, Sync sync) override;
+  Result<std::unique_ptr<Watch>> watch(std::string_view key) override;
+  Result<std::uint64_t> revision() override;
+  Status accept() override;
+
+ private:
+  struct Pending;
+  class Borrowed;
+
+  SqliteStore(SqliteOptions options, const Clock& clock);
+  Result<Borrowed> borrow();
+  void give_back(std::unique_ptr<Database> connection, bool healthy);
+  Result<Reading> checked(const Database& db, Result<Reading> reading) const;
+
+  void lead(Pending& own);
+  void run_batch(const std::vector<Pending*>& batch);
+  Status commit_batch(const std::vector<Pending*>& batch, bool& unknown);
+  Status apply_batch(Database& db, const std::vector<Pending*>& batch);
+  void wake(const std::vector<Pending*>& batch) const;
+
+  // A sync failed: the log in the cache may be better than the one on the disk.
+  std::atomic<bool> suspect_ = false;
+
+  // Constant after construction.
+  const SqliteOptions options_;
+  const Clock& clock_;
+  const Capabilities capabilities_;
+  const os::WakeFiles wake_files_;
+  Opening opening_;
+  Boots boots_;
+
+  Mutex mutex_;
+  std::condition_variable_any returned_;
+  std::vector<std::unique_ptr<Database>> idle_ GUARDED_BY(mutex_);
+  std::size_t open_ GUARDED_BY(mutex_) = 0;
+
+  Mutex queue_mutex_;
+  std::deque<Pending*> queue_ GUARDED_BY(queue_mutex_);
+  bool led_ GUARDED_BY(queue_mutex_) = false;
+};
+
+}  // namespace stint::store
