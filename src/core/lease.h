@@ -55,7 +55,7 @@ struct Terms {
   Millis at_least{0};  // nobody acquires before start + at_least
   Millis cooldown{0};  // nobody acquires before an unclean end + cooldown
 };
-// At_least or ttl beyond max_hold cannot both be kept.
+// At_least or ttl beyond max_hold cannot both be kept; none is negative or longer than a year.
 Status check_terms(const Terms& terms);
 
 // Record own/R: changes only with ownership.
@@ -90,8 +90,8 @@ struct Work {
   Token progress_token;
 };
 
-// alive: the lease. cap: max_hold since the grant. rest: at_least since the grant. cool: ttl + cooldown
-// since the last renewal, or cooldown since an unclean end.
+// alive: the lease. cap: max_hold since the grant. rest: at_least since the grant, and cooldown since a
+// re-take. cool: ttl + cooldown since the last renewal, or cooldown since an unclean end.
 struct Timers {
   Timer alive;
   Timer cap;

@@ -74,7 +74,8 @@ enum class Sync {
 
 struct Committed {
   std::vector<Version> versions;  // one a step: what the record has now (0: absent, or appended)
-  std::uint64_t revision = 0;     // of the store; grows with every commit that wrote, or by itself
+  // Of the store; grows with every commit that set, appended or removed a record, or by itself.
+  std::uint64_t revision = 0;
   std::optional<WallTime> store_wall;
   std::optional<Nanos> store_time;
   // What a Start or Extend really got, a step each, where that may differ from what was asked.
@@ -128,7 +129,8 @@ class Store {
   virtual Result<Reading> read(const std::vector<std::string>& keys) = 0;
 
   // Up to `limit` records whose key begins with `prefix` and is greater than `after` (empty: from the
-  // start), in key order; backwards, those less than `after` (empty: from the end), last first.
+  // start), in key order; backwards, those less than `after` (empty: from the end), last first. `after`
+  // need not exist, nor begin with the prefix.
   struct ScanRange {
     std::string prefix;
     std::string after;
@@ -137,8 +139,8 @@ class Store {
   };
   virtual Result<Reading> scan(const ScanRange& range) = 0;
 
-  // All or nothing. Code::UnknownOutcome: sent, no answer. REQUIRES: at most kMaxSteps steps; a key at
-  // most once among the writing steps.
+  // All or nothing. Code::UnknownOutcome: sent, no answer; Code::Invalid: a key or value is too large.
+  // REQUIRES: at most kMaxSteps steps; a key at most once among the writing steps.
   virtual Result<CommitAnswer> commit(const std::vector<Step>& steps, Sync sync) = 0;
 
   // Wakes after a commit that set, removed or appended there; a touch is no change. `key` is a record's,

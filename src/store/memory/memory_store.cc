@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/check.h"
+#include "base/text.h"
 #include "os/fd.h"
 #include "store/append_key.h"
 
@@ -103,11 +104,16 @@ Result<Reading> MemoryStore::scan(const ScanRange& range) {
   const MutexLock lock(mutex_);
   const MonoTime now = clock_.mono();
   Reading out = reading(now);
+  // Everything that begins with the prefix stands below the prefix with its highest successor.
+  const std::string end = range.prefix + "\xFF";
   auto first = records_.lower_bound(range.prefix);
-  auto last = first;
-  while (last != records_.end() && last->first.starts_with(range.prefix)) ++last;
-  if (!range.after.empty() && !range.backwards) first = records_.upper_bound(range.after);
-  if (!range.after.empty() && range.backwards) last = records_.lower_bound(range.after);
+  auto last = records_.lower_bound(end);
+  const bool within = range.prefix <= range.after && range.after < end;
+  if (within && !range.backwards) first = records_.upper_bound(range.after);
+  if (within && range.backwards && !range.after.empty()) last = records_.lower_bound(range.after);
+  const bool beyond = range.backwards ? !range.after.empty() && range.after < range.prefix
+                                      : range.after >= end;
+  if (beyond) return out;
   for (auto at = range.backwards ? last : first; out.entries.size() < range.limit;) {
     if (range.backwards ? at == first : at == last) break;
     if (range.backwards) --at;
@@ -146,7 +152,9 @@ Version MemoryStore::apply(const Step& step, MonoTime now) {
       const auto found = records_.find(step.key);
       return found == records_.end() ? 0 : found->second.version;
     }
-    case Step::Kind::Remove: records_.erase(step.key); return 0;
+    case Step::Kind::Remove:
+      if (records_.erase(step.key) != 0) ++last_version_;
+      return 0;
     case Step::Kind::Append: {
       Record& record = records_[next_key(step.key)];
       record.value = step.value;
@@ -169,7 +177,8 @@ Version MemoryStore::apply(const Step& step, MonoTime now) {
       record.ttl = step.ttl;
       break;
     case Step::TimerOp::Extend:
-      record.fires_at = std::max(record.fires_at.value_or(now), now + step.ttl);
+      if (record.fires_at && *record.fires_at > now + step.ttl) break;
+      record.fires_at = now + step.ttl;
       record.ttl = step.ttl;
       break;
   }
@@ -178,6 +187,11 @@ Version MemoryStore::apply(const Step& step, MonoTime now) {
 
 Result<CommitAnswer> MemoryStore::commit(const std::vector<Step>& steps, Sync /*sync*/) {
   CHECK(steps.size() <= kMaxSteps, "too many steps in one commit");
+  for (const Step& step : steps) {
+    if (step.key.size() > kMaxKeyBytes || step.value.size() > kMaxValueBytes) {
+      return invalid(cat("the record ", quoted(step.key), " is too large"));
+    }
+  }
   Committed done;
   {
     const MutexLock lock(mutex_);

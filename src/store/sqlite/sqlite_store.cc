@@ -72,8 +72,9 @@ class Moment {
       case Step::TimerOp::Stop: return std::nullopt;
       case Step::TimerOp::Start: return StoredTimer{boot, full, step.ttl};
       case Step::TimerOp::Extend: {
-        const Nanos old = row.timer ? fires_now(*row.timer, boots_) : Nanos(0);
-        return StoredTimer{boot, std::max(old, full), step.ttl};
+        // An end that is later stays, with the length that it came from: a reboot gives that again.
+        if (row.timer && fires_now(*row.timer, boots_) > full) return row.timer;
+        return StoredTimer{boot, full, step.ttl};
       }
     }
     return row.timer;
@@ -327,8 +328,8 @@ Result<Reading> SqliteStore::scan(const ScanRange& range) {
   Reading out{.entries = {}, .store_wall = clock_.wall(), .store_time = moment.now()};
   // Everything that begins with the prefix stands below the prefix with its highest successor.
   const std::string end = range.prefix + "\xFF";
-  const std::string& low = range.backwards || range.after.empty() ? range.prefix : range.after;
-  const std::string& high = range.backwards && !range.after.empty() ? range.after : end;
+  const std::string& low = range.backwards ? range.prefix : std::max(range.prefix, range.after);
+  const std::string& high = range.backwards && !range.after.empty() ? std::min(range.after, end) : end;
   auto query = (*db)->query(range.backwards
                                 ? "SELECT k, v, version, boot, fires_ns, ttl_ms FROM record"
                                   " WHERE k >= ? AND k < ? ORDER BY k DESC LIMIT ?"
@@ -336,7 +337,8 @@ Result<Reading> SqliteStore::scan(const ScanRange& range) {
                                   " WHERE k >= ? AND k < ? ORDER BY k LIMIT ?");
   if (!query) return query.error();
   // `after` itself is left out: one more is asked for.
-  query->bind(1, low).bind(2, high).bind(3, static_cast<std::int64_t>(range.limit + 1));
+  constexpr std::size_t kMost = 1U << 30U;
+  query->bind(1, low).bind(2, high).bind(3, static_cast<std::int64_t>(std::min(range.limit, kMost) + 1));
   while (true) {
     auto row = query->step();
     if (!row) return row.error();
@@ -486,7 +488,10 @@ Status SqliteStore::apply_batch(Database& db, const std::vector<Pending*>& batch
           break;
         case Step::Kind::Remove:
           version = 0;
-          if (rows[i].version != 0) applied = remove_row(db, step);
+          if (rows[i].version != 0) {
+            ++mark->seq;
+            applied = remove_row(db, step);
+          }
           break;
         case Step::Kind::Append:
           version = 0;

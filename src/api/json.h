@@ -1,0 +1,30 @@
+// The JSON of the outer contract, written once: command line, server and page use the same.
+// docs/reference/json.md describes it; fields are only ever added.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "api/events.h"
+#include "api/lease.h"
+#include "base/error.h"
+
+namespace stint::api {
+
+// `claim`: only in the answer to the acquire that made it.
+std::string to_json(const Lease& lease, const std::optional<Claim>& claim = std::nullopt);
+std::string to_json(const std::vector<Lease>& leases);
+std::string to_json(const std::vector<PastGrant>& history);
+std::string to_json(const Event& event);
+// {"error": {"code", "message", ...}}; `lease`: who is in the way.
+std::string to_json(const Error& error, const Lease* lease = nullptr,
+                    std::string_view cause = {});
+
+using JsonField = std::pair<std::string, std::variant<std::string, std::int64_t, bool, std::nullptr_t>>;
+std::string to_json(const std::vector<JsonField>& fields);
+std::string to_json(const std::vector<std::vector<JsonField>>& rows);
+
+}  // namespace stint::api

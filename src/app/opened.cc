@@ -1,0 +1,107 @@
+#include "app/opened.h"
+
+#include "base/text.h"
+#include "service/lease_service.h"
+#include "service/ledger.h"
+#include "store/memory/memory_store.h"
+#include "store/sqlite/sqlite_store.h"
+
+namespace stint::app {
+namespace {
+
+constexpr Millis kDefaultTimeout{5000};
+constexpr std::size_t kDefaultKeptEvents = 100'000;
+
+std::optional<std::string> option(const StoreUrl& url, const std::string& name) {
+  const auto found = url.options.find(name);
+  if (found == url.options.end()) return std::nullopt;
+  return found->second;
+}
+
+struct UrlOptions {
+  Millis timeout = kDefaultTimeout;
+  std::optional<Generation> pinned;
+  std::size_t keep_events = kDefaultKeptEvents;
+};
+
+Result<UrlOptions> url_options(const StoreUrl& url) {
+  UrlOptions out;
+  if (const auto text = option(url, "timeout")) {
+    auto timeout = parse_duration(*text);
+    if (!timeout) return timeout.error();
+    out.timeout = *timeout;
+  }
+  if (const auto text = option(url, "generation")) {
+    auto generation = Generation::parse(*text);
+    if (!generation) return generation.error();
+    out.pinned = *generation;
+  }
+  if (const auto text = option(url, "keep_events")) {
+    const auto number = parse_digits(*text);
+    if (!number || *number == 0) return invalid("keep_events is a whole number above zero");
+    out.keep_events = *number;
+  }
+  return out;
+}
+
+Result<std::unique_ptr<store::Store>> open_store(const OpenOptions& options, const UrlOptions& parsed,
+                                                 const Clock& clock, bool accept_copy) {
+  const StoreUrl& url = options.url;
+  if (url.scheme == "memory") {
+    return std::unique_ptr<store::Store>(std::make_unique<store::MemoryStore>(clock));
+  }
+  const store::SqliteOptions sqlite{.path = url.path,
+                                    .clock_name = os::clock_name(),
+                                    .busy = parsed.timeout,
+                                    .may_create = options.may_create && !parsed.pinned,
+                                    .accept_copy = accept_copy};
+  auto store = store::SqliteStore::open(sqlite, clock);
+  if (!store) return store.error();
+  return std::unique_ptr<store::Store>(std::move(*store));
+}
+
+std::unique_ptr<AnchorFile> anchor_file(const OpenOptions& options) {
+  if (options.state_directory.empty() || options.url.scheme == "memory") return nullptr;
+  return std::make_unique<AnchorFile>(options.state_directory, options.url.identity());
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Opened>> Opened::open(const OpenOptions& options, const Clock& clock,
+                                             Random& random) {
+  auto parsed = url_options(options.url);
+  if (!parsed) return parsed.error();
+  std::unique_ptr<Opened> opened(new Opened());
+  auto store = open_store(options, *parsed, clock, false);
+  if (!store) return store.error();
+  opened->store_ = std::move(*store);
+  opened->anchors_ = anchor_file(options);
+  auto life = service::begin_life(*opened->store_, random, clock.wall(), opened->anchors_.get(),
+                                  {.pinned = parsed->pinned, .may_create = options.may_create});
+  if (!life) return life.error();
+  opened->ledger_ = std::make_unique<service::Ledger>(*opened->store_, clock, parsed->keep_events);
+  opened->leases_ = std::make_unique<service::LeaseService>(
+      *opened->store_, *opened->ledger_, *life, clock, random, opened->anchors_.get());
+  return opened;
+}
+
+Opened::~Opened() = default;
+
+api::Leases& Opened::leases() { return *leases_; }
+api::Events& Opened::events() { return *ledger_; }
+void Opened::flush() { ledger_->flush(); }
+
+Result<Accepted> accept_restored(const OpenOptions& options, const Clock& clock, Random& random,
+                                 const AcceptRestored& word) {
+  auto parsed = url_options(options.url);
+  if (!parsed) return parsed.error();
+  auto store = open_store(options, *parsed, clock, true);
+  if (!store) return store.error();
+  const auto anchors = anchor_file(options);
+  auto life = service::recover(**store, random, clock.wall(), anchors.get(),
+                               {.why = word.why, .by = word.by, .past = word.past});
+  if (!life) return life.error();
+  return Accepted{life->meta.generation, life->meta.floor};
+}
+
+}  // namespace stint::app

@@ -1,0 +1,61 @@
+// From a store URL to the objects behind it. The only place that names a concrete store.
+#pragma once
+
+#include <memory>
+
+#include "api/events.h"
+#include "api/leases.h"
+#include "app/state_files.h"
+#include "app/store_url.h"
+#include "base/random.h"
+
+namespace stint::store {
+class Store;
+}
+namespace stint::service {
+class Ledger;
+class LeaseService;
+}  // namespace stint::service
+
+namespace stint::app {
+
+struct OpenOptions {
+  StoreUrl url;
+  std::string state_directory;  // for anchors; empty: keep none
+  bool may_create = true;
+};
+
+class Opened {
+ public:
+  static Result<std::unique_ptr<Opened>> open(const OpenOptions& options, const Clock& clock, Random& random);
+  ~Opened();
+  Opened(const Opened&) = delete;
+  Opened& operator=(const Opened&) = delete;
+
+  api::Leases& leases();
+  api::Events& events();
+  // Refusals that were counted are written now, apart from any answer.
+  void flush();
+
+ private:
+  Opened() = default;
+  std::unique_ptr<store::Store> store_;
+  std::unique_ptr<AnchorFile> anchors_;
+  std::unique_ptr<service::Ledger> ledger_;
+  std::unique_ptr<service::LeaseService> leases_;
+};
+
+// An operator's word that a restored or copied store is to be used.
+struct AcceptRestored {
+  std::string why;
+  std::string by;
+  Token past;
+};
+struct Accepted {
+  Generation generation;
+  Token floor;
+};
+Result<Accepted> accept_restored(const OpenOptions& options, const Clock& clock, Random& random,
+                                 const AcceptRestored& word);
+
+}  // namespace stint::app

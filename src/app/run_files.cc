@@ -1,0 +1,78 @@
+#include "app/run_files.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "os/files.h"
+
+namespace stint::app {
+
+RunFiles::RunFiles(const Environment& environment, const Settings& settings, const Clock& clock,
+                   Random& random)
+    : environment_(environment), settings_(settings), clock_(clock) {
+  if (settings.state_directory.empty()) return;
+  const std::string stem = cat(settings.state_directory, "/runs/", random.id_hex());
+  deadline_file_ = stem + ".deadline";
+  store_file_ = stem + ".store";
+}
+
+RunFiles::~RunFiles() {
+  if (deadline_file_.empty()) return;
+  os::remove_file(deadline_file_);
+  os::remove_file(store_file_);
+}
+
+std::int64_t RunFiles::wall_ms(MonoTime t) const {
+  // Monotonic first: a pause between the two readings makes the deadline earlier, never later.
+  const MonoTime now = clock_.mono();
+  if (t == MonoTime::max()) return 0;
+  return to_ms(clock_.wall() + std::chrono::floor<Millis>(t - now));
+}
+
+void RunFiles::deadline(MonoTime deadline) {
+  if (deadline_file_.empty() || deadline == MonoTime::max()) return;
+  // Thirteen digits until the year 2286: always the same width. Only a hint.
+  [[maybe_unused]] const bool kept =
+      os::overwrite_file(deadline_file_, cat(wall_ms(deadline), '\n')).has_value();
+}
+
+Result<std::vector<std::string>> RunFiles::environment(const holder::RunRequest& request,
+                                                       const holder::Taken& taken,
+                                                       const Generation& generation,
+                                                       MonoTime deadline_at, bool tell_store) {
+  ChildLeases leases;
+  for (const holder::Kept& kept : taken.kept) {
+    leases.innermost.push_back({kept.grip.resource, generation, kept.grip.token, kept.grip.claim});
+  }
+  // The first that was named leads; with --or it is the one that was free.
+  const auto first = std::ranges::find(leases.innermost, request.resources.front(),
+                                       &holder::Ancestral::resource);
+  if (first != leases.innermost.end()) std::iter_swap(leases.innermost.begin(), first);
+  leases.owner = request.owner;
+  leases.deadline_ms = wall_ms(deadline_at);
+  if (!deadline_file_.empty()) {
+    if (auto made = os::make_directories(os::parent_of(deadline_file_)); !made) return made.error();
+    deadline(deadline_at);
+    leases.deadline_file = deadline_file_;
+  }
+  if (tell_store) {
+    leases.store = settings_.store_url.printable;
+    // A relative path would name another file from another directory.
+    if (settings_.store_url.scheme == "sqlite") {
+      const std::size_t question = settings_.store_url.whole.find('?');
+      leases.store = cat("sqlite:", settings_.store_url.path,
+                         question == std::string::npos ? "" : settings_.store_url.whole.substr(question));
+    }
+    if (!store_file_.empty()) {
+      const std::string whole = settings_.store_url.has_password ? settings_.store_url.whole : leases.store;
+      if (auto kept = os::overwrite_file(store_file_, cat(whole, '\n')); !kept) return kept.error();
+      leases.store_file = store_file_;
+    }
+  }
+  for (const api::Granted& grant : taken.grants) {
+    if (leases.previous_progress.empty()) leases.previous_progress = grant.previous_progress;
+  }
+  return child_environment(environment_, request.ancestral, leases);
+}
+
+}  // namespace stint::app

@@ -1,0 +1,36 @@
+// What a child of `run` is told: its environment, the present deadline in a file, the store in another.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "app/environment.h"
+#include "app/settings.h"
+#include "base/random.h"
+#include "holder/run.h"
+
+namespace stint::app {
+
+class RunFiles {
+ public:
+  RunFiles(const Environment& environment, const Settings& settings, const Clock& clock, Random& random);
+  ~RunFiles();  // removes the files
+  RunFiles(const RunFiles&) = delete;
+  RunFiles& operator=(const RunFiles&) = delete;
+
+  Result<std::vector<std::string>> environment(const holder::RunRequest& request,
+                                               const holder::Taken& taken, const Generation& generation,
+                                               MonoTime deadline, bool tell_store);
+  void deadline(MonoTime deadline);
+
+ private:
+  std::int64_t wall_ms(MonoTime t) const;
+
+  const Environment& environment_;
+  const Settings& settings_;
+  const Clock& clock_;
+  std::string deadline_file_;
+  std::string store_file_;
+};
+
+}  // namespace stint::app

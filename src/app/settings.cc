@@ -1,0 +1,88 @@
+#include "app/settings.h"
+
+#include "app/state_files.h"
+#include "base/text.h"
+#include "os/files.h"
+
+namespace stint::app {
+namespace {
+
+constexpr std::string_view kDefaultTtl = "90s";
+
+
+// A child of `run` gets both: STINT_STORE without the password and a file with the whole. The file counts
+// as long as it is the same store; a STINT_STORE that was changed since counts for itself.
+Result<std::optional<Setting>> store_from_environment(const Environment& environment) {
+  const auto plain = environment.get("STINT_STORE");
+  const auto file = environment.get("STINT_STORE_FILE");
+  if (!file) {
+    if (!plain) return std::optional<Setting>();
+    return std::optional<Setting>({*plain, "STINT_STORE"});
+  }
+  auto text = os::read_file(*file);
+  if (!text) {
+    if (plain) return std::optional<Setting>({*plain, "STINT_STORE"});
+    return std::move(text.error()).during("reading STINT_STORE_FILE");
+  }
+  const std::string whole(trim(*text));
+  auto url = parse_store_url(whole);
+  if (plain && url && url->printable != *plain) return std::optional<Setting>({*plain, "STINT_STORE"});
+  return std::optional<Setting>({whole, "STINT_STORE_FILE"});
+}
+
+Result<FileSettings> file_settings(const Environment& environment, std::string& path) {
+  auto found = config_file(environment);
+  if (!found || !os::exists(*found)) return FileSettings{};
+  path = *found;
+  return read_config(path);
+}
+
+Result<Setting> choose_store(const Environment& environment, const SettingFlags& flags,
+                             const FileSettings& file, const std::string& path) {
+  if (flags.store) return Setting{*flags.store, "--store"};
+  auto from_environment = store_from_environment(environment);
+  if (!from_environment) return from_environment.error();
+  if (*from_environment) return **from_environment;
+  if (file.store) return Setting{*file.store, path};
+  auto state = state_directory(environment);
+  if (!state) return state.error();
+  return Setting{cat("sqlite:", *state, "/stint.db"), "default"};
+}
+
+std::optional<Setting> choose_owner(const Environment& environment, const SettingFlags& flags,
+                                    const FileSettings& file, const std::string& path) {
+  if (flags.owner) return Setting{*flags.owner, "--owner"};
+  for (const char* name : {"STINT_OWNER", "RUN_ID"}) {
+    if (const auto value = environment.get(name)) return Setting{*value, name};
+  }
+  if (file.owner) return Setting{*file.owner, path};
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<Settings> resolve(const Environment& environment, const SettingFlags& flags) {
+  std::string path;
+  auto file = file_settings(environment, path);
+  if (!file) return file.error();
+  Settings out;
+  auto store = choose_store(environment, flags, *file, path);
+  if (!store) return store.error();
+  out.store = *store;
+  auto url = parse_store_url(out.store.value);
+  if (!url) return std::move(url.error()).during(cat("reading the store from ", out.store.source));
+  out.store_url = *url;
+  if (flags.store && url->has_password) {
+    return invalid("a password in --store is seen by everybody who lists processes: put the URL into "
+                   "STINT_STORE, or into a file named by STINT_STORE_FILE");
+  }
+  out.ttl = {std::string(kDefaultTtl), "default"};
+  if (file->ttl) out.ttl = {*file->ttl, path};
+  if (flags.ttl) out.ttl = {*flags.ttl, "--ttl"};
+  out.owner = choose_owner(environment, flags, *file, path);
+  // Without a home there are no claims and anchors, and a store that is named needs none.
+  if (auto state = state_directory(environment); state) out.state_directory = *state;
+  return out;
+}
+
+}  // namespace stint::app

@@ -1,0 +1,43 @@
+// Where a setting comes from: flag, environment, file, default; in this order.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/environment.h"
+#include "app/store_url.h"
+
+namespace stint::app {
+
+struct Setting {
+  std::string value;
+  std::string source;  // "--store", "STINT_STORE", the path of the file, "default"
+};
+
+// Flags that were given; empty: not given.
+struct SettingFlags {
+  std::optional<std::string> store;
+  std::optional<std::string> owner;
+  std::optional<std::string> ttl;
+};
+
+struct Settings {
+  Setting store;  // as given, with its password: print store_url.printable instead
+  StoreUrl store_url;
+  Setting ttl;
+  std::optional<Setting> owner;  // empty: made up for each run
+  std::string state_directory;
+};
+
+Result<Settings> resolve(const Environment& environment, const SettingFlags& flags);
+
+// The parsed file's keys: store, ttl, owner. Anything else is an error with line and column.
+struct FileSettings {
+  std::optional<std::string> store;
+  std::optional<std::string> ttl;
+  std::optional<std::string> owner;
+};
+Result<FileSettings> read_config(const std::string& path);
+
+}  // namespace stint::app

@@ -1,0 +1,28 @@
+// Every command's table; one file each.
+#pragma once
+
+#include "cli/command.h"
+
+namespace stint::cli {
+
+extern const Command kRun;
+extern const Command kAcquire;
+extern const Command kRenew;
+extern const Command kRelease;
+extern const Command kCheck;
+extern const Command kTransfer;
+extern const Command kRevoke;
+extern const Command kLs;
+extern const Command kShow;
+extern const Command kHistory;
+extern const Command kEvents;
+extern const Command kWatch;
+extern const Command kProgress;
+extern const Command kForget;
+extern const Command kConfig;
+extern const Command kDoctor;
+extern const Command kVersion;
+extern const Command kCompletion;
+extern const Command kHelp;
+
+}  // namespace stint::cli

@@ -1,0 +1,163 @@
+// stint renew, release, check, progress: the verbs of a holder outside of `run`.
+#include <algorithm>
+#include <array>
+
+#include "api/json.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/exit_codes.h"
+#include "cli/session.h"
+
+namespace stint::cli {
+namespace {
+
+constexpr Option kToken = {"--token", "N", "the token that acquire printed (inside a run: known)"};
+
+// Opens the store, finds the claim, does one verb, tells the answer.
+template <class Verb>
+int with_grip(Session& session, Verb verb) {
+  auto resource = session.resource();
+  if (!resource) return session.fail(resource.error());
+  auto token = session.token();
+  if (!token) return session.fail(token.error());
+  if (auto settings = session.settings(); !settings) return session.fail(settings.error());
+  auto grip = session.grip(*resource, *token);
+  if (!grip) return session.fail(grip.error());
+  auto opened = session.open();
+  if (!opened) return session.fail(opened.error());
+  auto answer = verb((*opened)->leases(), *grip);
+  if (!answer) return session.fail(answer.error());
+  if (const auto* lost = std::get_if<api::Lost>(&*answer)) return session.lost(*lost, *token);
+  if (session.json()) session.print(api::to_json(std::get<api::Held>(*answer).lease));
+  return kDone;
+}
+
+int renew_command(Session& session) {
+  std::optional<Millis> ttl;
+  if (session.words().has("--ttl")) {
+    auto given = session.duration("--ttl", std::nullopt);
+    if (!given) return session.fail(given.error());
+    ttl = *given;
+  }
+  return with_grip(session, [&](api::Leases& leases, const api::Grip& grip) -> Result<api::HoldAnswer> {
+    if (ttl) return leases.renew(grip, *ttl);
+    // As long as it was granted for.
+    auto present = leases.get(grip.resource);
+    if (!present) return present.error();
+    return leases.renew(grip, std::max(present->ttl, leases.smallest_ttl()));
+  });
+}
+
+int release_command(Session& session) {
+  const bool fence = session.words().has("--fence");
+  return with_grip(session, [&](api::Leases& leases, const api::Grip& grip) {
+    auto answer = leases.release(grip, fence);
+    if (answer && std::holds_alternative<api::Held>(*answer)) {
+      session.claims().drop(grip.resource, grip.token);
+    }
+    return answer;
+  });
+}
+
+int check_command(Session& session) {
+  return with_grip(session, [](api::Leases& leases, const api::Grip& grip) { return leases.check(grip); });
+}
+
+int progress_command(Session& session) {
+  const std::string marker = session.words().operands().front();
+  const auto given = session.words().value("--resource");
+  const auto inherited = given ? given : session.environment().get("STINT_RESOURCE");
+  if (!inherited) return session.fail(invalid("which resource? Use --resource (inside a run it is known)"));
+  auto resource = ResourceName::parse(*inherited);
+  if (!resource) return session.fail(resource.error());
+  auto token = session.token_of(*resource);
+  if (!token) return session.fail(token.error());
+  if (auto settings = session.settings(); !settings) return session.fail(settings.error());
+  auto grip = session.grip(*resource, *token);
+  if (!grip) return session.fail(grip.error());
+  auto opened = session.open();
+  if (!opened) return session.fail(opened.error());
+  auto answer = (*opened)->leases().progress(*grip, marker);
+  if (!answer) return session.fail(answer.error());
+  if (const auto* lost = std::get_if<api::Lost>(&*answer)) return session.lost(*lost, *token);
+  return kDone;
+}
+
+constexpr std::array<Option, 2> kRenewOptions = {{
+    kToken,
+    {"--ttl", "D", "from now (default: as long as it was granted for); never shortens"},
+}};
+constexpr std::array<Option, 2> kReleaseOptions = {{
+    kToken,
+    {"--fence", "", "also move the token: a straggler's write with the old one no longer counts"},
+}};
+constexpr std::array<Option, 1> kCheckOptions = {{kToken}};
+constexpr std::array<Option, 2> kProgressOptions = {{
+    kToken,
+    {"--resource", "R", "default: STINT_RESOURCE"},
+}};
+constexpr std::array<std::string_view, 1> kRenewExamples = {"stint renew blog-repo --token 7 --ttl 5m"};
+constexpr std::array<std::string_view, 1> kReleaseExamples = {"stint release blog-repo --token 7"};
+constexpr std::array<std::string_view, 1> kCheckExamples = {
+    "stint check blog-repo --token 7 || exit   # still the holder?"};
+constexpr std::array<std::string_view, 1> kProgressExamples = {"stint progress 'page 40 of 200'"};
+
+}  // namespace
+
+const Command kRenew = {
+    .name = "renew",
+    .operands = "RESOURCE --token N",
+    .summary = "prolong a lease that this machine holds",
+    .details = "Only while it has not run out: a renewal never creates, revives or shortens a lease. "
+               "Exit 12 if it is lost.",
+    .examples = kRenewExamples,
+    .options = kRenewOptions,
+    .least_operands = 0,
+    .most_operands = 1,
+    .runs_command = false,
+    .run = renew_command,
+};
+
+const Command kRelease = {
+    .name = "release",
+    .operands = "RESOURCE --token N",
+    .summary = "end a lease now",
+    .details = "0 also the second time, and after it ran out while nobody took over.",
+    .examples = kReleaseExamples,
+    .options = kReleaseOptions,
+    .least_operands = 0,
+    .most_operands = 1,
+    .runs_command = false,
+    .run = release_command,
+};
+
+const Command kCheck = {
+    .name = "check",
+    .operands = "RESOURCE --token N",
+    .summary = "say whether this token still holds the lease (0), or not (12)",
+    .details = "A check and a later write are two steps: between them the lease can be lost. "
+               "Only a guard at the target closes that gap.",
+    .examples = kCheckExamples,
+    .options = kCheckOptions,
+    .least_operands = 0,
+    .most_operands = 1,
+    .runs_command = false,
+    .run = check_command,
+};
+
+const Command kProgress = {
+    .name = "progress",
+    .operands = "MARKER",
+    .summary = "report how far the work is; the successor gets the last marker",
+    .details = "Progress is a sign of its own: heartbeats go on without it and prove nothing. "
+               "'stint run --progress-timeout D' ends a run that reports none. "
+               "The next holder finds the last marker in STINT_PREVIOUS_PROGRESS.",
+    .examples = kProgressExamples,
+    .options = kProgressOptions,
+    .least_operands = 1,
+    .most_operands = 1,
+    .runs_command = false,
+    .run = progress_command,
+};
+
+}  // namespace stint::cli

@@ -1,0 +1,166 @@
+// stint ls, show, history: what stands in the store.
+#include <array>
+
+#include "api/json.h"
+#include "app/listing.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/exit_codes.h"
+#include "cli/session.h"
+#include "cli/table.h"
+
+namespace stint::cli {
+namespace {
+
+std::string or_dash(const std::string& text) { return text.empty() ? "-" : printable(text); }
+std::string left(const std::optional<Millis>& d) { return d ? rough_duration(*d) : "-"; }
+std::string when(const std::optional<WallTime>& t) { return t ? format_utc(*t) : "-"; }
+
+void print_table(Session& session, const Table& table) {
+  bool header = true;
+  for (const std::string& line : table.lines()) {
+    session.print(header ? session.strong(line) : line);
+    header = false;
+  }
+}
+
+int ls_command(Session& session) {
+  auto opened = session.open();
+  if (!opened) return session.fail(opened.error());
+  const auto& operands = session.words().operands();
+  auto leases = app::all_leases((*opened)->leases(), operands.empty() ? "" : operands.front());
+  if (!leases) return session.fail(leases.error());
+  if (session.words().has("--held")) {
+    std::erase_if(*leases, [](const api::Lease& lease) { return !lease.held; });
+  }
+  if (session.json()) {
+    session.print(api::to_json(*leases));
+    return kDone;
+  }
+  if (leases->empty()) {
+    session.say("nothing there yet; try: stint run my-resource -- echo hello");
+    return kDone;
+  }
+  Table table({"RESOURCE", "STATE", "TOKEN", "OWNER", "LEFT", "NOTE", "PROGRESS"});
+  for (const api::Lease& lease : *leases) {
+    table.add({printable(lease.resource), std::string(core::word(lease.state)), cat(lease.token.number()),
+               or_dash(lease.owner.text()), left(lease.remaining), or_dash(lease.held ? lease.note : ""),
+               or_dash(lease.progress)});
+  }
+  print_table(session, table);
+  return kDone;
+}
+
+int show_command(Session& session) {
+  auto resource = session.resource();
+  if (!resource) return session.fail(resource.error());
+  auto opened = session.open();
+  if (!opened) return session.fail(opened.error());
+  auto lease = (*opened)->leases().get(*resource);
+  if (!lease) return session.fail(lease.error());
+  if (session.json()) {
+    session.print(api::to_json(*lease));
+    return kDone;
+  }
+  Table card({session.strong(printable(lease->resource)), std::string(core::word(lease->state))});
+  const auto line = [&](const char* name, const std::string& value) {
+    if (!value.empty() && value != "-") card.add({name, value});
+  };
+  line("owner", printable(lease->owner.text()));
+  line("token", cat(lease->token.number()));
+  line("reason", lease->token.issued() ? std::string(core::word(lease->reason)) : "");
+  line("by", printable(lease->by));
+  line("why", printable(lease->why));
+  line("since", when(lease->acquired_at));
+  line("renewed", when(lease->renewed_at));
+  line("left", left(lease->remaining));
+  line("ttl", lease->ttl.count() > 0 ? format_duration(lease->ttl) : "");
+  line("note", printable(lease->note));
+  line("progress", printable(lease->progress));
+  line("reported", when(lease->progress_at));
+  line("generation", lease->generation.hex());
+  for (const std::string& text : card.lines()) session.print(text);
+  return kDone;
+}
+
+int history_command(Session& session) {
+  auto resource = session.resource();
+  if (!resource) return session.fail(resource.error());
+  std::size_t limit = 100;
+  if (const auto text = session.words().value("--limit")) {
+    const auto number = parse_digits(*text);
+    if (!number || *number == 0 || *number > 10'000) {
+      return session.fail(invalid("--limit is a number from 1 to 10000"));
+    }
+    limit = *number;
+  }
+  auto opened = session.open();
+  if (!opened) return session.fail(opened.error());
+  auto history = (*opened)->leases().history(*resource, limit);
+  if (!history) return session.fail(history.error());
+  if (session.json()) {
+    session.print(api::to_json(*history));
+    return kDone;
+  }
+  if (history->empty()) {
+    session.say(cat(quoted(resource->text()), " was never acquired"));
+    return kDone;
+  }
+  Table table({"TOKEN", "OWNER", "REASON", "ACQUIRED", "ENDED", "HOW", "BY", "WHY"});
+  for (const api::PastGrant& past : *history) {
+    table.add({cat(past.token.number()), or_dash(past.owner.text()), std::string(core::word(past.reason)),
+               when(past.acquired_at), when(past.ended_at),
+               past.ended ? std::string(core::word(*past.ended)) : "-", or_dash(past.by), or_dash(past.why)});
+  }
+  print_table(session, table);
+  return kDone;
+}
+
+constexpr std::array<Option, 1> kLsOptions = {{{"--held", "", "only those that are held"}}};
+constexpr std::array<Option, 1> kHistoryOptions = {{{"--limit", "N", "at most this many, newest first (default 100)"}}};
+constexpr std::array<std::string_view, 2> kLsExamples = {"stint ls", "stint ls site/a/ --json"};
+constexpr std::array<std::string_view, 1> kShowExamples = {"stint show blog-repo"};
+constexpr std::array<std::string_view, 1> kHistoryExamples = {"stint history blog-repo --limit 20"};
+
+}  // namespace
+
+const Command kLs = {
+    .name = "ls",
+    .operands = "[PREFIX]",
+    .summary = "list leases: who holds what, for how long",
+    .details = "",
+    .examples = kLsExamples,
+    .options = kLsOptions,
+    .least_operands = 0,
+    .most_operands = 1,
+    .runs_command = false,
+    .run = ls_command,
+};
+
+const Command kShow = {
+    .name = "show",
+    .operands = "RESOURCE",
+    .summary = "show one lease",
+    .details = "",
+    .examples = kShowExamples,
+    .options = {},
+    .least_operands = 0,
+    .most_operands = 1,
+    .runs_command = false,
+    .run = show_command,
+};
+
+const Command kHistory = {
+    .name = "history",
+    .operands = "RESOURCE",
+    .summary = "who held it before, how each grant began and ended, by whose order and why",
+    .details = "",
+    .examples = kHistoryExamples,
+    .options = kHistoryOptions,
+    .least_operands = 0,
+    .most_operands = 1,
+    .runs_command = false,
+    .run = history_command,
+};
+
+}  // namespace stint::cli

@@ -1,0 +1,256 @@
+// stint run
+#include <sys/wait.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "app/run_files.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/exit_codes.h"
+#include "cli/session.h"
+#include "holder/run.h"
+
+namespace stint::cli {
+namespace {
+
+constexpr std::size_t kMostResources = 16;
+constexpr Millis kShortestTtl{1000};
+
+constexpr std::array<Option, 14> kOptions = {{
+    {"--ttl", "D", "how long a grant or renewal lasts (default 90s); renewed every third of it"},
+    {"--on-held", "WHAT", "when another holds it: skip (default), wait[=30s], retry[=5s], fail"},
+    {"--or", "OTHER", "if held, take this one instead; the first free one wins", true},
+    {"--held-exit", "N", "exit code when waved off (default 0)"},
+    {"--grace", "D", "between SIGTERM and SIGKILL (default: the smaller of 10s and ttl/6)"},
+    {"--restart", "", "when the lease is lost: acquire it anew and start the command again"},
+    {"--progress-timeout", "D", "end a run that shows no progress for this long"},
+    {"--progress-on", "WHAT", "what counts as progress besides 'stint progress': output"},
+    {"--on-lost", "CMD", "run this shell command when the lease was lost (STINT_LOST_CAUSE says why)"},
+    {"--max-hold", "D", "the longest that this grant may be renewed to"},
+    {"--at-least", "D", "nobody acquires it before this long after the start"},
+    {"--cooldown", "D", "nobody acquires it before this long after an unclean end"},
+    {"--note", "TEXT", "what others are told that you are doing (default: the command's name)"},
+    {"--no-store-env", "", "do not tell the command where the store is"},
+}};
+
+constexpr std::array<std::string_view, 5> kExamples = {
+    "stint run blog-repo -- ./publish.sh",
+    "stint run site/a/publish --on-held wait=10m -- make publish",
+    "stint run gpu-0 --or gpu-1 --or gpu-2 -- ./train",
+    "stint run a b --ttl 5m --progress-timeout 20m -- ./agent",
+    "stint run nightly --held-exit 75 -- ./backup   # let the caller see a skip",
+};
+
+Result<holder::HeldPolicy> held_policy(const std::optional<std::string>& text) {
+  holder::HeldPolicy policy;
+  if (!text) return policy;
+  const std::size_t equals = text->find('=');
+  const std::string what = text->substr(0, equals);
+  std::optional<Millis> length;
+  if (equals != std::string::npos) {
+    auto parsed = parse_duration(std::string_view(*text).substr(equals + 1));
+    if (!parsed) return invalid(cat("--on-held: ", parsed.error().message));
+    length = *parsed;
+  }
+  if (what == "wait") {
+    policy.what = holder::OnHeld::Wait;
+    policy.patience = length;
+  } else if (what == "retry") {
+    policy.what = holder::OnHeld::Retry;
+    policy.interval = length.value_or(policy.interval);
+  } else if ((what == "skip" || what == "fail") && !length) {
+    policy.what = what == "fail" ? holder::OnHeld::Fail : holder::OnHeld::Skip;
+  } else {
+    return invalid(cat("--on-held: ", quoted(*text), " is none of skip, wait[=30s], retry[=5s], fail"));
+  }
+  return policy;
+}
+
+Result<int> held_exit(const Words& words) {
+  const auto text = words.value("--held-exit");
+  if (!text) return kDone;
+  const auto number = parse_digits(*text);
+  if (!number || *number > 255) return invalid("--held-exit is a number from 0 to 255");
+  return static_cast<int>(*number);
+}
+
+Status parse_names(const Words& words, holder::RunRequest& request) {
+  for (const std::string& text : words.operands()) {
+    auto name = ResourceName::parse(text);
+    if (!name) return name.error();
+    for (const ResourceName& before : request.resources) {
+      if (before == *name) return invalid(cat(quoted(text), " is named twice"));
+    }
+    request.resources.push_back(*name);
+  }
+  for (const std::string& text : words.values("--or")) {
+    auto name = ResourceName::parse(text);
+    if (!name) return name.error();
+    request.others.push_back(*name);
+  }
+  if (request.resources.size() + request.others.size() > kMostResources) {
+    return invalid(cat("at most ", kMostResources, " resources in one run"));
+  }
+  return {};
+}
+
+Status parse_times(Session& session, holder::RunRequest& request) {
+  auto settings = session.settings();
+  if (!settings) return settings.error();
+  auto ttl = parse_duration((*settings)->ttl.value);
+  if (!ttl) return invalid(cat((*settings)->ttl.source, ": ", ttl.error().message));
+  if (*ttl < kShortestTtl) {
+    return invalid(cat("a ttl of ", format_duration(*ttl), " is too short for run; 1s is the least"));
+  }
+  request.terms.ttl = *ttl;
+  request.settings = {.ttl = *ttl, .grace = {}, .margin = core::default_margin(*ttl)};
+  auto grace = session.duration("--grace", core::default_grace(*ttl));
+  if (!grace) return grace.error();
+  request.settings.grace = *grace;
+  for (auto [option, target] : {std::pair{"--max-hold", &request.terms.max_hold},
+                                std::pair{"--at-least", &request.terms.at_least},
+                                std::pair{"--cooldown", &request.terms.cooldown}}) {
+    auto length = session.duration(option, Millis(0));
+    if (!length) return length.error();
+    *target = *length;
+  }
+  if (auto ok = core::check_terms(request.terms); !ok) return ok;
+  if (session.words().has("--progress-timeout")) {
+    auto timeout = session.duration("--progress-timeout", std::nullopt);
+    if (!timeout) return timeout.error();
+    request.progress_timeout = *timeout;
+  }
+  return core::check_settings(request.settings);
+}
+
+Status parse_progress(const Words& words, holder::RunRequest& request) {
+  const auto what = words.value("--progress-on");
+  if (!what) return {};
+  if (*what != "output") return invalid(cat("--progress-on: ", quoted(*what), " is not known; output is"));
+  if (!request.progress_timeout) return invalid("--progress-on needs --progress-timeout");
+  request.progress_on_output = true;
+  return {};
+}
+
+std::string default_note(const std::string& command) {
+  return printable(command.substr(command.find_last_of('/') + 1));
+}
+
+Result<holder::RunRequest> parse_request(Session& session) {
+  const Words& words = session.words();
+  holder::RunRequest request;
+  if (auto ok = parse_names(words, request); !ok) return ok.error();
+  if (auto ok = parse_times(session, request); !ok) return ok.error();
+  if (auto ok = parse_progress(words, request); !ok) return ok.error();
+  auto held = held_policy(words.value("--on-held"));
+  if (!held) return held.error();
+  request.held = *held;
+  auto ancestral = app::ancestral_leases(session.environment());
+  if (!ancestral) return ancestral.error();
+  request.ancestral = std::move(*ancestral);
+  auto owner = session.owner();
+  if (!owner) return owner.error();
+  request.owner = *owner;
+  request.command = words.command();
+  request.restart = words.has("--restart");
+  request.on_lost = words.value("--on-lost").value_or("");
+  request.note = words.value("--note").value_or(default_note(request.command.front()));
+  constexpr std::size_t kMostNoteBytes = 512;
+  if (request.note.size() > kMostNoteBytes || !is_utf8(request.note) || has_control(request.note)) {
+    return invalid("--note is at most 512 bytes of UTF-8 in one line");
+  }
+  return request;
+}
+
+int report_loss(Session& session, const holder::RunEnd& end, Token token) {
+  if (end.lost) {
+    session.warn(cat("the work was stopped: ", describe_loss(*end.lost, token)));
+  } else if (end.how == holder::RunEnd::How::Stalled) {
+    session.warn("the work was stopped: it showed no progress");
+  } else {
+    session.warn("the work was stopped: the lease could not be renewed before the deadline");
+  }
+  return kWorkStopped;
+}
+
+int report(Session& session, const holder::RunEnd& end, Token token) {
+  switch (end.how) {
+    case holder::RunEnd::How::Exited: break;
+    case holder::RunEnd::How::NotExecuted:
+      session.warn(cat("cannot execute ", quoted(session.words().command().front()), ": ",
+                       std::strerror(end.exec_error)));
+      return end.exec_error == ENOENT ? kNotFound : kNotExecutable;
+    case holder::RunEnd::How::Lost:
+    case holder::RunEnd::How::Overdue:
+    case holder::RunEnd::How::Stalled: return report_loss(session, end, token);
+    case holder::RunEnd::How::Unguarded: return kFailed;
+  }
+  if (WIFSIGNALED(end.wait_status)) return kSignalled + WTERMSIG(end.wait_status);
+  return WEXITSTATUS(end.wait_status);
+}
+
+int wave_off(Session& session, const holder::RunRequest& request, const holder::WavedOff& off, int code) {
+  if (request.held.what == holder::OnHeld::Fail) return session.held(off.by);
+  session.say(cat("skipped: ", describe_holder(off.by.lease, session.clock())));
+  return code;
+}
+
+int run_command(Session& session) {
+  // Before the first thread: they all inherit the mask.
+  os::Signals signals;
+  auto request = parse_request(session);
+  if (!request) return session.fail(request.error());
+  auto code = held_exit(session.words());
+  if (!code) return session.fail(code.error());
+  auto opened = session.open();
+  if (!opened) return session.fail(opened.error());
+  app::RunFiles files(session.environment(), **session.settings(), session.clock(), session.random());
+  Token token;
+  const holder::RunHooks hooks{
+      .environment =
+          [&](const holder::Taken& taken, MonoTime deadline) {
+            for (const holder::Kept& kept : taken.kept) {
+              if (kept.grip.resource == request->resources.front() || !token.issued()) token = kept.grip.token;
+            }
+            return files.environment(*request, taken, (*opened)->leases().generation(), deadline,
+                                     !session.words().has("--no-store-env"));
+          },
+      .deadline_moved = [&](MonoTime deadline) { files.deadline(deadline); },
+      .say = [&](const std::string& line) { session.say(line); },
+      .waiting =
+          [&](const api::Refused& refused) {
+            session.say(cat("waiting: ", describe_holder(refused.lease, session.clock())));
+          }};
+  auto answer = holder::run((*opened)->leases(), (*opened)->events(), session.clock(), session.random(),
+                            signals, *request, hooks);
+  if (!answer) return session.fail(answer.error());
+  if (answer->waved_off) return wave_off(session, *request, *answer->waved_off, *code);
+  if (answer->interrupted) return kSignalled + *answer->interrupted;
+  return report(session, answer->end, token);
+}
+
+}  // namespace
+
+const Command kRun = {
+    .name = "run",
+    .operands = "RESOURCE... [options]",
+    .summary = "run a command while holding a lease, and stop it when the lease is lost",
+    .details =
+        "Takes the lease on every RESOURCE (all or nothing), runs the command, renews the leases while it "
+        "runs, and releases them when the command and everything that it started have ended. If another "
+        "holds one, the run is waved off and exits 0: a skip is no failure.\n\n"
+        "When a lease is lost, revoked, or cannot be renewed before its deadline, the whole process tree "
+        "is stopped (SIGTERM, then SIGKILL) before anybody else can get it, and run exits 75. "
+        "What the command leaves running in the background belongs to the work and is ended with it.\n\n"
+        "The command finds its lease in the environment: see 'stint help environment'.",
+    .examples = kExamples,
+    .options = kOptions,
+    .least_operands = 1,
+    .most_operands = 1000,
+    .runs_command = true,
+    .run = run_command,
+};
+
+}  // namespace stint::cli

@@ -1,0 +1,235 @@
+// Every cell of the fence's table: no fence, below, equal, above; both modes; each word of the store.
+#include "core/fence.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "base/text.h"
+
+namespace stint::core {
+namespace {
+
+Generation generation(char digit) { return Generation::parse(std::string(32, digit)).value(); }
+const Generation kG1 = generation('1');
+const Generation kG2 = generation('2');
+const Generation kG3 = generation('3');
+
+Fence fence(std::uint64_t token, bool used = false) {
+  return {.generation = kG1,
+          .resource = "r",
+          .token = Token(token),
+          .used = used,
+          .key = used ? "k" : "",
+          .digest = used ? "d" : ""};
+}
+
+Offer offer(std::uint64_t token, FenceMode mode = FenceMode::AtLeast, std::string key = "k",
+            std::string digest = "d") {
+  return {.generation = kG1,
+          .resource = "r",
+          .token = Token(token),
+          .mode = mode,
+          .key = std::move(key),
+          .digest = std::move(digest)};
+}
+
+Issued issued(std::uint64_t newest, bool granted = true) {
+  return {.generation = kG1, .ancestors = {}, .newest = Token(newest), .newest_granted = granted};
+}
+
+Offer of(Offer o, const Generation& g) {
+  o.generation = g;
+  return o;
+}
+Issued descendant(Issued i) {
+  i.generation = kG2;
+  i.ancestors = {kG1};
+  return i;
+}
+
+// EVIDENCE-OF: G5
+TEST(FenceBelow, IsStaleInEveryModeWithoutAskingTheStore) {
+  for (const auto mode : {FenceMode::AtLeast, FenceMode::Once}) {
+    for (const bool used : {false, true}) {
+      EXPECT_EQ(admit(fence(7, used), offer(6, mode), std::nullopt).verdict, Verdict::Stale);
+      EXPECT_EQ(seal(fence(7, used), offer(6, mode), std::nullopt).verdict, Verdict::Stale);
+      EXPECT_EQ(admit(fence(7, used), offer(6, mode), issued(6)).verdict, Verdict::Stale);
+    }
+  }
+}
+
+TEST(FenceEqual, AdmitsAtLeastManyTimesWithoutAskingTheStore) {
+  const FenceDecision d = admit(fence(7), offer(7), std::nullopt);
+  EXPECT_EQ(d.verdict, Verdict::Admitted);
+  EXPECT_FALSE(d.fence);
+  EXPECT_EQ(admit(fence(7, true), offer(7), std::nullopt).verdict, Verdict::Admitted);
+}
+
+TEST(FenceEqual, AdmitsOnceAndMarksTheFenceUsed) {
+  const FenceDecision d = admit(fence(7), offer(7, FenceMode::Once), std::nullopt);
+  EXPECT_EQ(d.verdict, Verdict::Admitted);
+  ASSERT_TRUE(d.fence);
+  EXPECT_TRUE(d.fence->used);
+  EXPECT_EQ(d.fence->key, "k");
+  EXPECT_EQ(d.fence->digest, "d");
+  EXPECT_EQ(d.fence->token, Token(7));
+}
+
+TEST(FenceEqual, AnswersTheSameWriteDoneAndAnyOtherUsed) {
+  const auto verdict = [](const char* key, const char* digest) {
+    return admit(fence(7, true), offer(7, FenceMode::Once, key, digest), std::nullopt).verdict;
+  };
+  EXPECT_EQ(verdict("k", "d"), Verdict::Done);
+  EXPECT_EQ(verdict("k", "x"), Verdict::Used);
+  EXPECT_EQ(verdict("x", "d"), Verdict::Used);
+}
+
+TEST(FenceEqual, SealIsDoneAlreadyAndChangesNothing) {
+  for (const bool used : {false, true}) {
+    const FenceDecision d = seal(fence(7, used), offer(7, FenceMode::Once), std::nullopt);
+    EXPECT_EQ(d.verdict, Verdict::Admitted);
+    EXPECT_FALSE(d.fence);
+  }
+}
+
+TEST(FenceAbove, AsksTheStoreAndThenBelievesIt) {
+  for (const std::optional<Fence>& before : {std::optional<Fence>(), std::optional(fence(7))}) {
+    EXPECT_EQ(admit(before, offer(9), std::nullopt).verdict, Verdict::AskStore);
+    EXPECT_EQ(seal(before, offer(9), std::nullopt).verdict, Verdict::AskStore);
+    EXPECT_EQ(admit(before, offer(9), issued(9)).verdict, Verdict::Admitted);
+    EXPECT_EQ(admit(before, offer(9), issued(8)).verdict, Verdict::NeverIssued);
+    EXPECT_EQ(admit(before, offer(9), issued(10)).verdict, Verdict::Stale);
+    EXPECT_EQ(admit(before, offer(9), issued(9, false)).verdict, Verdict::NeverGranted);
+    EXPECT_EQ(seal(before, offer(9), issued(9, false)).verdict, Verdict::NeverGranted);
+    Issued elsewhere = issued(9);
+    elsewhere.generation = kG3;
+    EXPECT_EQ(admit(before, offer(9), elsewhere).verdict, Verdict::Foreign);
+  }
+}
+
+TEST(FenceAbove, RaisesTheFenceUsedOnlyByAWriteInModeOnce) {
+  const auto after = [](FenceMode mode) { return admit(fence(7), offer(9, mode), issued(9)).fence; };
+  ASSERT_TRUE(after(FenceMode::AtLeast));
+  EXPECT_EQ(after(FenceMode::AtLeast)->token, Token(9));
+  EXPECT_FALSE(after(FenceMode::AtLeast)->used);
+  EXPECT_TRUE(after(FenceMode::Once)->used);
+  const auto sealed = seal(fence(7, true), offer(9, FenceMode::Once), issued(9)).fence;
+  ASSERT_TRUE(sealed);
+  EXPECT_FALSE(sealed->used);
+  EXPECT_TRUE(sealed->key.empty());
+}
+
+TEST(FenceToken, IsNeededOnceATargetIsFencedAndForEverySeal) {
+  EXPECT_EQ(admit(std::nullopt, offer(0), std::nullopt).verdict, Verdict::Admitted);
+  EXPECT_FALSE(admit(std::nullopt, offer(0), std::nullopt).fence);
+  EXPECT_EQ(admit(fence(7), offer(0), std::nullopt).verdict, Verdict::NoToken);
+  EXPECT_EQ(seal(std::nullopt, offer(0), std::nullopt).verdict, Verdict::NoToken);
+  EXPECT_EQ(seal(fence(7), offer(0), std::nullopt).verdict, Verdict::NoToken);
+}
+
+TEST(FenceResource, OfAnotherNameIsForeign) {
+  Offer other = offer(9);
+  other.resource = "s";
+  EXPECT_EQ(admit(fence(7), other, issued(9)).verdict, Verdict::Foreign);
+  EXPECT_EQ(seal(fence(7), other, issued(9)).verdict, Verdict::Foreign);
+}
+
+// EVIDENCE-OF: G12
+TEST(FenceAboveItsStore, SaysThatTheStoreWasRestored) {
+  EXPECT_EQ(admit(fence(7), offer(9), issued(6)).verdict, Verdict::Restored);
+  EXPECT_EQ(seal(fence(7), offer(9), issued(0)).verdict, Verdict::Restored);
+}
+
+// EVIDENCE-OF: G12
+TEST(FenceGeneration, IsLeftOnlyForADescendant) {
+  const Offer next = of(offer(5000), kG2);
+  EXPECT_EQ(admit(fence(7), next, std::nullopt).verdict, Verdict::AskStore);
+  const FenceDecision d = admit(fence(7), next, descendant(issued(5000)));
+  EXPECT_EQ(d.verdict, Verdict::Admitted);
+  EXPECT_EQ(d.fence->generation, kG2);
+  Issued stranger = descendant(issued(5000));
+  stranger.ancestors = {kG3};
+  EXPECT_EQ(admit(fence(7), next, stranger).verdict, Verdict::Foreign);
+}
+
+TEST(FenceGeneration, OfADescendantComparesTokensAllTheSame) {
+  for (const std::uint64_t low : {6U, 7U}) {
+    EXPECT_EQ(admit(fence(7), of(offer(low), kG2), descendant(issued(7))).verdict, Verdict::Stale);
+  }
+  EXPECT_EQ(admit(fence(7), of(offer(6), kG2), descendant(issued(6))).verdict, Verdict::Restored);
+}
+
+TEST(FenceGeneration, OfTheAncestorIsRefusedByADescendantsFence) {
+  Fence newer = fence(7);
+  newer.generation = kG2;
+  for (const std::uint64_t token : {6U, 7U, 9U}) {
+    EXPECT_EQ(admit(newer, offer(token), descendant(issued(9))).verdict, Verdict::Foreign);
+  }
+}
+
+// Every fence, offer and word of the store: the properties that no cell may break.
+void each_case(const std::function<void(const std::optional<Fence>&, const Offer&,
+                                        const std::optional<Issued>&)>& f) {
+  for (int f_token = -1; f_token <= 4; ++f_token) {
+    for (const bool used : {false, true}) {
+      std::optional<Fence> before;
+      if (f_token > 0) before = fence(static_cast<std::uint64_t>(f_token), used);
+      for (std::uint64_t token = 0; token <= 4; ++token) {
+        for (const auto mode : {FenceMode::AtLeast, FenceMode::Once}) {
+          for (const char* key : {"k", "x"}) {
+            for (const auto& g : {kG1, kG2, kG3}) {
+              const Offer o = of(offer(token, mode, key), g);
+              f(before, o, std::nullopt);
+              for (std::uint64_t newest = 0; newest <= 4; ++newest) {
+                for (const bool granted : {false, true}) {
+                  f(before, o, issued(newest, granted));
+                  f(before, o, descendant(issued(newest, granted)));
+                }
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+// EVIDENCE-OF: G5
+TEST(FenceProperty, NeverGoesDownAndChangesOnlyWithAnAdmission) {
+  each_case([](const auto& before, const Offer& o, const auto& store) {
+    for (const FenceDecision& d : {admit(before, o, store), seal(before, o, store)}) {
+      const bool accepted = d.verdict == Verdict::Admitted || d.verdict == Verdict::Done;
+      if (d.fence) {
+        EXPECT_EQ(d.verdict, Verdict::Admitted);
+      }
+      if (d.fence && before) {
+        EXPECT_GE(d.fence->token, before->token);
+      }
+      if (accepted && before) {
+        EXPECT_GE(o.token, before->token);
+      }
+      if (accepted && before && o.token == before->token) {
+        EXPECT_EQ(o.generation, before->generation);
+      }
+      if (d.fence && before && d.fence->token == before->token) {
+        EXPECT_FALSE(before->used);
+      }
+      if (store) {
+        EXPECT_NE(d.verdict, Verdict::AskStore);
+      }
+    }
+  });
+}
+
+TEST(FenceProperty, ASealNeverUsesAFence) {
+  each_case([](const auto& before, const Offer& o, const auto& store) {
+    const FenceDecision d = seal(before, o, store);
+    if (d.fence) {
+      EXPECT_FALSE(d.fence->used);
+    }
+  });
+}
+
+}  // namespace
+}  // namespace stint::core

@@ -1,0 +1,128 @@
+#include "core/holder_policy.h"
+
+#include <gtest/gtest.h>
+
+namespace stint::core {
+namespace {
+
+using Standing = HolderPolicy::Standing;
+
+MonoTime at(std::int64_t ms) { return MonoTime(Millis(ms)); }
+
+HoldSettings settings(int ttl) {
+  const Millis length(ttl);
+  return {.ttl = length, .grace = default_grace(length), .margin = default_margin(length)};
+}
+
+TEST(HoldDefaults, LeaveRoomForTheStopWithinTheTtl) {
+  EXPECT_EQ(default_grace(Millis(90'000)), Millis(10'000));
+  EXPECT_EQ(default_grace(Millis(6000)), Millis(1000));
+  EXPECT_EQ(default_margin(Millis(90'000)), Millis(500));
+  EXPECT_EQ(default_margin(Millis(1000)), Millis(100));
+  for (const int ttl : {100, 500, 1000, 5000, 90'000, 3'600'000}) {
+    EXPECT_TRUE(check_settings(settings(ttl))) << ttl;
+  }
+}
+
+TEST(HoldSettings, AreRefusedWhenTheWorkCannotBeStoppedInTime) {
+  const auto refused = check_settings({.ttl = Millis(1000), .grace = Millis(900), .margin = Millis(100)});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::Invalid);
+  EXPECT_FALSE(check_settings({.ttl = Millis(1000), .grace = Millis(2000), .margin = Millis(0)}));
+}
+
+// EVIDENCE-OF: G6
+TEST(HolderDeadline, CountsFromBeforeTheSendingLessStopAndDrift) {
+  SeededRandom random(1);
+  const HoldSettings s{.ttl = Millis(90'000), .grace = Millis(10'000), .margin = Millis(500)};
+  const HolderPolicy policy(s, at(1000), random);
+  EXPECT_EQ(policy.deadline(), at(1000 + 90'000 - 10'000 - 500 - 91));
+  EXPECT_EQ(policy.kill_at(), policy.deadline() + Millis(10'000));
+  EXPECT_LT(policy.kill_at() + s.margin, at(1000) + s.ttl);
+  EXPECT_EQ(policy.standing(policy.deadline() - Nanos(1)), Standing::Holding);
+  EXPECT_EQ(policy.standing(policy.deadline()), Standing::Overdue);
+}
+
+// EVIDENCE-OF: G6
+TEST(HolderDeadline, IsEarlierThanTheStoresExpiryForEveryTtl) {
+  SeededRandom random(2);
+  for (int ttl = 100; ttl < 200'000; ttl = ttl * 3 / 2) {
+    const HolderPolicy policy(settings(ttl), at(0), random);
+    // The store's clock may run fast by a thousandth.
+    EXPECT_LT(policy.kill_at(), at(ttl) - Millis(ttl / 1000)) << ttl;
+    EXPECT_LT(policy.renew_at(), policy.deadline()) << ttl;
+    EXPECT_GE(policy.renew_at(), at(ttl / 3 - ttl / 30 - 1)) << ttl;
+    EXPECT_LE(policy.renew_at(), at(ttl / 3 + ttl / 30 + 1)) << ttl;
+  }
+}
+
+TEST(HolderRenewed, MovesTheDeadlineByItsOwnSending) {
+  SeededRandom random(3);
+  HolderPolicy policy(settings(9000), at(0), random);
+  const MonoTime before = policy.deadline();
+  policy.renewed(at(3000), Millis(9000));
+  EXPECT_EQ(policy.deadline(), before + Millis(3000));
+  EXPECT_EQ(policy.sure_since(), at(3000));
+}
+
+TEST(HolderRenewed, CountsWithTheTtlThatTheStoreGranted) {
+  SeededRandom random(4);
+  HolderPolicy policy(settings(9000), at(0), random);
+  policy.renewed(at(3000), Millis(20'000));
+  EXPECT_GT(policy.deadline(), at(3000 + 17'000));
+}
+
+TEST(HolderRenewed, NeverMovesBackForAnAnswerThatCameLate) {
+  SeededRandom random(5);
+  HolderPolicy policy(settings(9000), at(0), random);
+  policy.renewed(at(3000), Millis(9000));
+  const MonoTime deadline = policy.deadline();
+  policy.renewed(at(2000), Millis(9000));
+  EXPECT_EQ(policy.deadline(), deadline);
+}
+
+TEST(HolderUnknown, IsNeverLostAndIsTriedAgainSoon) {
+  SeededRandom random(6);
+  HolderPolicy policy(settings(9000), at(0), random);
+  const MonoTime deadline = policy.deadline();
+  MonoTime now = at(3000);
+  for (int i = 0; i < 50; ++i) {
+    policy.unknown(now);
+    EXPECT_TRUE(policy.unsure());
+    EXPECT_EQ(policy.standing(now), Standing::Holding);
+    EXPECT_GT(policy.renew_at(), now);
+    EXPECT_LE(policy.renew_at(), now + Millis(9000 / 10) * 3 / 2);
+  }
+  EXPECT_EQ(policy.deadline(), deadline);
+  policy.renewed(at(3100), Millis(9000));
+  EXPECT_FALSE(policy.unsure());
+}
+
+TEST(HolderUnknown, TriesTheFirstTimeWithinMilliseconds) {
+  SeededRandom random(7);
+  HolderPolicy policy(settings(90'000), at(0), random);
+  policy.unknown(at(30'000));
+  EXPECT_LE(policy.renew_at(), at(30'030));
+}
+
+TEST(HolderLost, IsFinalWhateverTheClockSays) {
+  SeededRandom random(8);
+  HolderPolicy policy(settings(9000), at(0), random);
+  EXPECT_FALSE(policy.lost_cause());
+  policy.lost(Cause::Revoked);
+  EXPECT_EQ(policy.standing(at(1)), Standing::Lost);
+  policy.renewed(at(10), Millis(9000));
+  EXPECT_EQ(policy.standing(at(11)), Standing::Lost);
+  EXPECT_EQ(policy.lost_cause(), Cause::Revoked);
+}
+
+TEST(HolderHeartbeat, IsSpreadSoThatAFleetDoesNotBeatInStep) {
+  SeededRandom random(9);
+  std::vector<MonoTime> beats;
+  for (int i = 0; i < 20; ++i) beats.push_back(HolderPolicy(settings(90'000), at(0), random).renew_at());
+  std::sort(beats.begin(), beats.end());
+  EXPECT_LT(beats.front(), beats.back());
+}
+
+}  // namespace
+}  // namespace stint::core

@@ -1,0 +1,73 @@
+// Keeps leases alive: renews them when it is time, and knows when they are lost. Driven by step(), so
+// that the very same object runs on a thread (keeper_thread.h) and in a simulation.
+//
+// Thread safety: one thread calls step() and look(); any thread may ask for state().
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/leases.h"
+#include "base/mutex.h"
+#include "base/random.h"
+#include "core/holder_policy.h"
+
+namespace stint::holder {
+
+struct Kept {
+  api::Grip grip;
+  MonoTime sent_at{};      // before the request was sent whose effect was acknowledged
+  bool borrowed = false;   // an ancestor's: watched, never renewed or released
+};
+
+struct KeeperState {
+  enum class Standing { Holding, Overdue, Lost };
+  Standing standing = Standing::Holding;
+  MonoTime deadline{};  // when the work must begin to stop
+  MonoTime kill_at{};
+  bool unsure = false;  // renewals go unanswered
+  std::optional<api::Lost> lost;
+  std::string lost_resource;
+  std::string trouble;  // the last fault, for people
+  std::string progress;  // of the first lease, as last seen in the store
+  std::optional<WallTime> progress_at;
+};
+
+class Keeper {
+ public:
+  // REQUIRES: `kept` is not empty. All references must outlive the keeper.
+  Keeper(api::Leases& leases, const Clock& clock, Random& random, const core::HoldSettings& settings,
+         std::vector<Kept> kept);
+
+  // Sends the renewals that are due; returns when to call again.
+  MonoTime step();
+  // Reads the leases now: something may have changed.
+  void look();
+
+  KeeperState state() const;
+  MonoTime next() const;
+
+ private:
+  struct One {
+    Kept kept;
+    core::HolderPolicy policy;
+  };
+  void answer(One& one, MonoTime sent_at, const Result<api::HoldAnswer>& answer, bool renewal)
+      REQUIRES(mutex_);
+  void note_lost(const One& one, const api::Lost& lost) REQUIRES(mutex_);
+
+  api::Leases& leases_;
+  const Clock& clock_;
+  const core::HoldSettings settings_;
+
+  mutable Mutex mutex_;
+  std::vector<One> all_ GUARDED_BY(mutex_);
+  std::optional<api::Lost> lost_ GUARDED_BY(mutex_);
+  std::string lost_resource_ GUARDED_BY(mutex_);
+  std::string trouble_ GUARDED_BY(mutex_);
+  std::string progress_ GUARDED_BY(mutex_);
+  std::optional<WallTime> progress_at_ GUARDED_BY(mutex_);
+};
+
+}  // namespace stint::holder

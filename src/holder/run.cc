@@ -1,0 +1,209 @@
+#include "holder/run.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "os/errand.h"
+
+namespace stint::holder {
+namespace {
+
+constexpr Millis kErrandLimit{30'000};
+
+class Run {
+ public:
+  Run(api::Leases& leases, api::Events& events, const Clock& clock, Random& random,
+      os::Signals& signals, const RunRequest& request, const RunHooks& hooks)
+      : leases_(leases),
+        events_(events),
+        clock_(clock),
+        random_(random),
+        signals_(signals),
+        request_(request),
+        hooks_(hooks) {}
+
+  Result<RunAnswer> go() {
+    while (true) {
+      auto answer = once();
+      if (!answer || !request_.restart || !lost(answer->end.how)) return answer;
+      again_ = true;
+      hooks_.say("acquiring anew");
+    }
+  }
+
+ private:
+  static bool lost(RunEnd::How how) {
+    return how == RunEnd::How::Lost || how == RunEnd::How::Overdue;
+  }
+
+  Result<RunAnswer> once() {
+    std::vector<Kept> borrowed;
+    std::vector<ResourceName> wanted;
+    if (auto ok = borrow(borrowed, wanted); !ok) return ok.error();
+    auto taken = take_wanted(wanted);
+    if (!taken) return taken.error();
+    if (auto* off = std::get_if<WavedOff>(&*taken)) {
+      record_skip(*off);
+      return RunAnswer{.waved_off = std::move(*off), .interrupted = std::nullopt, .end = {}};
+    }
+    if (auto* signal = std::get_if<Interrupted>(&*taken)) {
+      return RunAnswer{.waved_off = std::nullopt, .interrupted = signal->signal, .end = {}};
+    }
+    Taken& all = std::get<Taken>(*taken);
+    for (Kept& kept : borrowed) all.kept.push_back(std::move(kept));
+    return work(all);
+  }
+
+  // What an ancestor holds is re-used, if it is live and the claim is the right one.
+  Status borrow(std::vector<Kept>& borrowed, std::vector<ResourceName>& wanted) {
+    for (const ResourceName& resource : request_.resources) {
+      const auto found = std::ranges::find(request_.ancestral, resource, &Ancestral::resource);
+      if (found == request_.ancestral.end()) {
+        wanted.push_back(resource);
+        continue;
+      }
+      const api::Grip grip{resource, found->token, found->claim, std::nullopt, std::nullopt};
+      auto live = leases_.check(grip);
+      if (!live) return live.error();
+      const bool same_store = found->generation == leases_.generation();
+      if (!same_store || std::holds_alternative<api::Lost>(*live)) {
+        return Error{Code::Lost, cat("this run is inside one that held ", quoted(resource.text()),
+                                     " with token ", found->token.number(),
+                                     ", but that lease is gone: nothing was started")};
+      }
+      borrowed.push_back({.grip = grip, .sent_at = clock_.mono(), .borrowed = true});
+    }
+    return {};
+  }
+
+  Result<TakeAnswer> take_wanted(const std::vector<ResourceName>& wanted) {
+    if (wanted.empty()) return TakeAnswer(Taken{});
+    TakeRequest bid{.choices = {wanted},
+                    .owner = request_.owner,
+                    .terms = request_.terms,
+                    .note = request_.note,
+                    .held = request_.held};
+    // A restart is there to go on: it waits, whatever the first start was told.
+    if (again_) bid.held = {.what = OnHeld::Wait, .patience = std::nullopt};
+    for (const ResourceName& other : request_.others) bid.choices.push_back({other});
+    const Interruptions interruptions{.fd = signals_.fd(), .take = [this] { return ending_signal(); }};
+    return take(leases_, clock_, random_, bid, interruptions, hooks_.waiting);
+  }
+
+  std::optional<int> ending_signal() {
+    while (const auto received = signals_.take()) {
+      const int n = received->number;
+      if (n == SIGINT || n == SIGTERM || n == SIGHUP || n == SIGQUIT) return n;
+    }
+    return std::nullopt;
+  }
+
+  // A skip is no failure, and it is on record.
+  void record_skip(const WavedOff& off) {
+    api::Event event;
+    event.at = clock_.wall();
+    event.kind = "skipped_held";
+    event.resource = off.by.lease.resource;
+    event.token = off.by.lease.token.number();
+    event.owner = request_.owner.text();
+    event.details.emplace_back("held_by", off.by.lease.owner.text());
+    event.details.emplace_back("waited_ms", off.waited.count());
+    if (auto recorded = events_.record(event); !recorded) {
+      hooks_.say(cat("the skip could not be recorded: ", recorded.error().message));
+    }
+  }
+
+  Result<RunAnswer> work(const Taken& taken) {
+    Keeper keeper(leases_, clock_, random_, request_.settings, taken.kept);
+    auto environment = hooks_.environment(taken, keeper.state().deadline);
+    if (!environment) {
+      give_back(taken);
+      return environment.error();
+    }
+    const SuperviseRequest supervised{.command = request_.command,
+                                      .environment = std::move(*environment),
+                                      .settings = request_.settings,
+                                      .progress_timeout = request_.progress_timeout,
+                                      .progress_on_output = request_.progress_on_output,
+                                      .deadline_moved = hooks_.deadline_moved,
+                                      .say = hooks_.say};
+    std::vector<ResourceName> watched;
+    for (const Kept& kept : taken.kept) watched.push_back(kept.grip.resource);
+    Supervisor supervisor(leases_, clock_, signals_, keeper, supervised, std::move(watched));
+    auto end = supervisor.run();
+    if (!end) {
+      give_back(taken);
+      return end.error();
+    }
+    RunAnswer answer{.waved_off = std::nullopt, .interrupted = std::nullopt, .end = std::move(*end)};
+    finish(taken, answer, supervised.environment);
+    return answer;
+  }
+
+  // Released only when the tree was seen empty: otherwise the lease runs out, and what is left of the
+  // tree meets the guards.   G7
+  void finish(const Taken& taken, RunAnswer& answer, const std::vector<std::string>& environment) {
+    const RunEnd& end = answer.end;
+    if (end.how != RunEnd::How::Exited && end.how != RunEnd::How::NotExecuted) {
+      record_end(taken, end);
+    }
+    if (!end.seen_empty) {
+      hooks_.say(cat("could not be killed: ", end.survivors, "; the lease is not released"));
+    } else if (!lost(end.how)) {
+      answer.released = give_back(taken, end.how == RunEnd::How::Stalled);
+    }
+    if (!request_.on_lost.empty() && (lost(end.how) || end.how == RunEnd::How::Stalled)) {
+      std::vector<std::string> told = environment;
+      told.push_back(cat("STINT_LOST_CAUSE=", cause_of(end)));
+      if (!os::run_errand(request_.on_lost, told, kErrandLimit)) hooks_.say("the --on-lost command failed");
+    }
+  }
+
+  static std::string cause_of(const RunEnd& end) {
+    if (end.lost) return std::string(core::word(end.lost->cause));
+    return end.how == RunEnd::How::Stalled ? "stalled" : "deadline";
+  }
+
+  void record_end(const Taken& taken, const RunEnd& end) {
+    const api::Grip& grip = taken.kept.front().grip;
+    api::Event event;
+    event.at = clock_.wall();
+    event.kind = end.how == RunEnd::How::Stalled ? "run_stalled" : "run_stopped";
+    event.resource = end.lost_resource.empty() ? grip.resource.text() : end.lost_resource;
+    event.token = grip.token.number();
+    event.owner = request_.owner.text();
+    event.details.emplace_back("cause", cause_of(end));
+    if (!end.survivors.empty()) event.details.emplace_back("survivors", end.survivors);
+    // The store may be out of reach: that is why we are here.
+    [[maybe_unused]] const bool recorded = events_.record(event).has_value();
+  }
+
+  bool give_back(const Taken& taken, bool stalled = false) {
+    bool all = true;
+    for (const Kept& kept : taken.kept) {
+      if (kept.borrowed) continue;
+      const auto released = stalled ? leases_.stall(kept.grip) : leases_.release(kept.grip, false);
+      all &= released.has_value() && std::holds_alternative<api::Held>(*released);
+      if (!released) hooks_.say(cat("not released: ", released.error().message));
+    }
+    return all;
+  }
+
+  api::Leases& leases_;
+  api::Events& events_;
+  const Clock& clock_;
+  Random& random_;
+  os::Signals& signals_;
+  const RunRequest& request_;
+  const RunHooks& hooks_;
+  bool again_ = false;
+};
+
+}  // namespace
+
+Result<RunAnswer> run(api::Leases& leases, api::Events& events, const Clock& clock, Random& random,
+                      os::Signals& signals, const RunRequest& request, const RunHooks& hooks) {
+  return Run(leases, events, clock, random, signals, request, hooks).go();
+}
+
+}  // namespace stint::holder

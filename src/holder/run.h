@@ -1,0 +1,62 @@
+// `run`: take the leases, do the work under them, give them back. The whole of it, without a word on
+// where the leases live or how it is told to people.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "api/events.h"
+#include "api/leases.h"
+#include "holder/supervisor.h"
+#include "holder/taking.h"
+
+namespace stint::holder {
+
+// A lease that an ancestor of this process holds (STINT_HELD).
+struct Ancestral {
+  ResourceName resource;
+  Generation generation;
+  Token token;
+  Claim claim;
+};
+
+struct RunRequest {
+  std::vector<ResourceName> resources;
+  std::vector<ResourceName> others;  // --or: instead of `resources`, the first that is free
+  Owner owner;
+  core::Terms terms;
+  core::HoldSettings settings;
+  HeldPolicy held;
+  std::string note;
+  std::vector<std::string> command;
+  std::optional<Millis> progress_timeout;
+  bool progress_on_output = false;
+  bool restart = false;
+  std::string on_lost;  // a shell command, told what happened by its environment
+  std::vector<Ancestral> ancestral;
+};
+
+// What the caller provides.
+struct RunHooks {
+  // The child's whole environment; called for each start.
+  std::function<Result<std::vector<std::string>>(const Taken&, MonoTime deadline)> environment;
+  std::function<void(MonoTime deadline)> deadline_moved;
+  std::function<void(const std::string&)> say;
+  std::function<void(const api::Refused&)> waiting;
+};
+
+struct RunAnswer {
+  std::optional<WavedOff> waved_off;
+  std::optional<int> interrupted;  // by this signal, before anything was started
+  RunEnd end;
+  bool released = false;
+};
+
+// Errors: Code::Lost if an ancestor's lease that it would re-use is gone.
+Result<RunAnswer> run(api::Leases& leases, api::Events& events, const Clock& clock, Random& random,
+                      os::Signals& signals, const RunRequest& request, const RunHooks& hooks);
+
+}  // namespace stint::holder

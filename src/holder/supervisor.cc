@@ -1,0 +1,236 @@
+#include "holder/supervisor.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "os/errand.h"
+#include "os/pause.h"
+
+namespace stint::holder {
+namespace {
+
+constexpr Millis kKillRound{5};
+// What cannot be seen dead after this long is named and left to the guards.
+constexpr Millis kKillPatience{5000};
+// A lease that somebody else may already have is not worth a long goodbye.
+constexpr Millis kLongestLostGrace{1000};
+
+}  // namespace
+
+Supervisor::Supervisor(api::Leases& leases, const Clock& clock, os::Signals& signals, Keeper& keeper,
+                       const SuperviseRequest& request, std::vector<ResourceName> watched)
+    : leases_(leases),
+      clock_(clock),
+      signals_(signals),
+      keeper_(keeper),
+      request_(request),
+      watched_(std::move(watched)) {}
+
+Result<std::unique_ptr<os::Tree>> Supervisor::start_tree() {
+  os::TreeOptions options;
+  options.command = request_.command;
+  options.environment = request_.environment;
+  options.signal_mask = signals_.original_mask();
+  options.kill_at = keeper_.state().kill_at;
+  os::Fd output;
+  os::Fd errors;
+  if (request_.progress_on_output) {
+    for (auto [end, to] : {std::pair{&output, STDOUT_FILENO}, std::pair{&errors, STDERR_FILENO}}) {
+      auto pipe = os::make_pipe();
+      if (!pipe) return pipe.error();
+      *end = std::move(pipe->write);
+      pumps_.push_back(std::make_unique<os::Pump>(std::move(pipe->read), to, clock_));
+    }
+    options.output = output.get();
+    options.errors = errors.get();
+  }
+  return os::Tree::start(options);
+}
+
+// Also the moment to register for wake-ups: the child is starting, nobody waits for us.
+void Supervisor::watch_leases() {
+  for (const ResourceName& resource : watched_) {
+    auto watch = leases_.watch(resource);
+    // Without it a revocation is noticed at the next heartbeat.
+    if (watch) watches_.push_back(std::move(*watch));
+  }
+  // What changed between the grant and the registration.
+  if (!watches_.empty() && keeper_.next() == MonoTime::max()) keeper_.look();
+}
+
+Result<RunEnd> Supervisor::run() {
+  progress_seen_ = clock_.mono();
+  auto tree = start_tree();
+  if (!tree) return tree.error();
+  tree_ = std::move(*tree);
+  on_tree();
+  if (!done_) watch_leases();
+  while (turn()) {
+  }
+  if (tree_) tree_->take_terminal();
+  end_.seen_empty = end_.survivors.empty();
+  return end_;
+}
+
+MonoTime Supervisor::next_wake() const {
+  const KeeperState state = keeper_.state();
+  MonoTime next = std::min(state.deadline, keeper_.next());
+  switch (phase_) {
+    case Phase::Running: break;
+    case Phase::Stopping: next = kill_from_; break;
+    case Phase::Killing: return clock_.mono() + kKillRound;
+  }
+  if (thread_ && phase_ == Phase::Running) next = state.deadline;
+  if (request_.progress_timeout && phase_ == Phase::Running) {
+    next = std::min(next, progress_seen_ + *request_.progress_timeout);
+  }
+  return next;
+}
+
+void Supervisor::ensure_thread() {
+  if (!thread_) thread_ = std::make_unique<KeeperThread>(keeper_);
+}
+
+bool Supervisor::turn() {
+  if (done_) return false;
+  std::vector<int> fds = {signals_.fd(), tree_->fd()};
+  if (thread_) fds.push_back(thread_->fd());
+  for (const auto& watch : watches_) fds.push_back(watch->fd());
+  const MonoTime next = next_wake();
+  os::wait_readable(fds, next == MonoTime::max() ? std::nullopt : std::optional(next));
+  on_signals();
+  on_tree();
+  if (done_) return false;
+  on_leases();
+  on_progress();
+  on_time();
+  return !done_;
+}
+
+void Supervisor::on_signals() {
+  while (const auto received = signals_.take()) {
+    if (received->number == SIGCHLD || received->number == SIGCONT) continue;
+    const bool ends = received->number == SIGINT || received->number == SIGTERM ||
+                      received->number == SIGQUIT || received->number == SIGHUP;
+    if (ends && ++terminations_ > 1) {
+      phase_ = Phase::Killing;
+      give_up_at_ = clock_.mono() + kKillPatience;
+      tree_->kill_round();
+      continue;
+    }
+    tree_->pass_on(received->number);
+  }
+}
+
+void Supervisor::on_tree() {
+  const os::Tree::News news = tree_->look();
+  if (news.exec_error != 0 && end_.how == RunEnd::How::Exited) {
+    end_.how = RunEnd::How::NotExecuted;
+    end_.exec_error = news.exec_error;
+  }
+  if (news.exited) end_.wait_status = news.wait_status;
+  if (news.empty) {
+    done_ = true;
+    return;
+  }
+  if (news.guardian_gone && phase_ == Phase::Running) {
+    request_.say("the guardian process was killed: stopping the work");
+    begin_stop(RunEnd::How::Unguarded, Millis(0));
+  }
+  if (news.stopped && phase_ == Phase::Running) {
+    tree_->take_terminal();
+    os::stop_self();
+    tree_->give_terminal();
+    tree_->pass_on(SIGCONT);
+  }
+  // The child is gone but something that it started is not: it belongs to the work and ends with it.
+  if (news.exited && phase_ == Phase::Running) {
+    begin_stop(end_.how, request_.settings.grace);
+  }
+}
+
+void Supervisor::on_leases() {
+  for (const auto& watch : watches_) {
+    if (os::wait_readable({watch->fd()}, clock_.mono()).front()) {
+      watch->acknowledge();
+      ensure_thread();
+      thread_->look_soon();
+    }
+  }
+  if (!thread_ && clock_.mono() >= keeper_.next()) ensure_thread();
+  if (thread_) thread_->acknowledge();
+  const KeeperState state = keeper_.state();
+  publish_deadline();
+  if (state.unsure && !told_unsure_) {
+    request_.say(cat("the store does not answer (", state.trouble, "); trying again until the deadline"));
+  }
+  told_unsure_ = state.unsure;
+  if (phase_ == Phase::Killing) return;
+  if (state.standing == KeeperState::Standing::Lost && !end_.lost) {
+    end_.lost = state.lost;
+    end_.lost_resource = state.lost_resource;
+    begin_stop(RunEnd::How::Lost, std::min(request_.settings.grace, kLongestLostGrace));
+  }
+  if (state.standing == KeeperState::Standing::Overdue && end_.how != RunEnd::How::Overdue) {
+    const Nanos left = state.kill_at - clock_.mono();
+    begin_stop(RunEnd::How::Overdue, std::max(Millis(0), std::chrono::floor<Millis>(left)));
+  }
+}
+
+void Supervisor::publish_deadline() {
+  const KeeperState state = keeper_.state();
+  if (state.deadline == published_) return;
+  published_ = state.deadline;
+  tree_->set_kill_at(state.kill_at);
+  request_.deadline_moved(state.deadline);
+}
+
+void Supervisor::on_progress() {
+  if (!request_.progress_timeout || phase_ != Phase::Running) return;
+  const KeeperState state = keeper_.state();
+  if (state.progress != progress_ || state.progress_at != progress_at_) {
+    progress_ = state.progress;
+    progress_at_ = state.progress_at;
+    progress_seen_ = clock_.mono();
+  }
+  for (const auto& pump : pumps_) progress_seen_ = std::max(progress_seen_, pump->last_output());
+  if (clock_.mono() < progress_seen_ + *request_.progress_timeout) return;
+  begin_stop(RunEnd::How::Stalled, request_.settings.grace);
+}
+
+// First politely, to every process; then, when the grace is over, not.
+void Supervisor::begin_stop(RunEnd::How how, Millis grace) {
+  if (end_.how == RunEnd::How::Exited || end_.how == RunEnd::How::Stalled) end_.how = how;
+  const MonoTime now = clock_.mono();
+  const MonoTime from = now + grace;
+  kill_from_ = phase_ == Phase::Stopping ? std::min(kill_from_, from) : from;
+  phase_ = Phase::Stopping;
+  if (grace.count() > 0) {
+    tree_->signal_all(SIGTERM);
+    // A stopped process takes no notice otherwise.
+    tree_->signal_all(SIGCONT);
+  }
+  on_time();
+}
+
+void Supervisor::on_time() {
+  const MonoTime now = clock_.mono();
+  if (phase_ == Phase::Stopping && now >= kill_from_) {
+    phase_ = Phase::Killing;
+    give_up_at_ = now + kKillPatience;
+  }
+  // Nothing lives, but the guardian does not say so: it is stopped itself. Without it its dead become
+  // ours, and with them the child's exit status.
+  if (tree_->guardian_stopped() && tree_->survivors().empty()) tree_->dismiss_guardian();
+  if (phase_ != Phase::Killing) return;
+  const bool empty = tree_->kill_round();
+  if (!empty && now >= give_up_at_) {
+    end_.survivors = tree_->survivors();
+    done_ = !end_.survivors.empty();
+  }
+}
+
+}  // namespace stint::holder

@@ -1,0 +1,98 @@
+// Runs a command under leases: watches lease, deadline, child, progress and signals in one place, and
+// ends the whole tree when the leases are lost or the deadline passes.                            G7
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/leases.h"
+#include "core/holder_policy.h"
+#include "holder/keeper.h"
+#include "holder/keeper_thread.h"
+#include "os/pump.h"
+#include "os/signals.h"
+#include "os/tree.h"
+
+namespace stint::holder {
+
+struct SuperviseRequest {
+  std::vector<std::string> command;
+  std::vector<std::string> environment;
+  core::HoldSettings settings;
+  std::optional<Millis> progress_timeout;
+  bool progress_on_output = false;
+  std::function<void(MonoTime deadline)> deadline_moved;
+  std::function<void(const std::string&)> say;
+};
+
+struct RunEnd {
+  enum class How {
+    Exited,       // the child ended by itself, or by a signal that was passed on
+    NotExecuted,  // exec_error says why
+    Lost,         // the store said so
+    Overdue,      // the deadline passed without an answer
+    Stalled,      // no progress
+    Unguarded,    // the guardian was killed
+  };
+  How how = How::Exited;
+  int wait_status = 0;
+  int exec_error = 0;
+  bool seen_empty = false;  // no process of the tree is alive: the leases may be released
+  std::string survivors;    // otherwise: these
+  std::optional<api::Lost> lost;
+  std::string lost_resource;
+};
+
+class Supervisor {
+ public:
+  // All must outlive it. `signals` were blocked before the first thread.
+  Supervisor(api::Leases& leases, const Clock& clock, os::Signals& signals, Keeper& keeper,
+             const SuperviseRequest& request, std::vector<ResourceName> watched);
+
+  Result<RunEnd> run();
+
+ private:
+  enum class Phase { Running, Stopping, Killing };
+
+  Result<std::unique_ptr<os::Tree>> start_tree();
+  void watch_leases();
+  bool turn();  // one look at everything; false: done
+  void on_signals();
+  void on_tree();
+  void on_leases();
+  void on_progress();
+  void on_time();
+  void begin_stop(RunEnd::How how, Millis grace);
+  void publish_deadline();
+  MonoTime next_wake() const;
+  void ensure_thread();
+
+  api::Leases& leases_;
+  const Clock& clock_;
+  os::Signals& signals_;
+  Keeper& keeper_;
+  const SuperviseRequest& request_;
+  const std::vector<ResourceName> watched_;
+
+  std::unique_ptr<os::Tree> tree_;
+  std::vector<std::unique_ptr<os::Pump>> pumps_;
+  std::vector<std::unique_ptr<Watch>> watches_;
+  std::unique_ptr<KeeperThread> thread_;  // started when first needed: a short run never pays for it
+
+  Phase phase_ = Phase::Running;
+  RunEnd end_;
+  bool done_ = false;
+  int terminations_ = 0;
+  MonoTime kill_from_{};       // Stopping: when killing begins
+  MonoTime give_up_at_{};      // Killing: when it is said that something cannot be killed
+  MonoTime published_{};
+  MonoTime progress_seen_{};
+  std::string progress_;
+  std::optional<WallTime> progress_at_;
+  bool told_unsure_ = false;
+};
+
+}  // namespace stint::holder

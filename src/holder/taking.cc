@@ -1,0 +1,185 @@
+#include "holder/taking.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "os/pause.h"
+
+namespace stint::holder {
+namespace {
+
+// A waiter looks again after this long even if nothing woke it.
+constexpr Millis kLongestSleep{30'000};
+// An unanswered acquire is asked again, with the same claim: the answer is the same grant.
+constexpr int kMostUnknowns = 3;
+
+struct Attempt {
+  std::optional<Taken> taken;
+  std::optional<api::Refused> refused;
+};
+
+class Taking {
+ public:
+  Taking(api::Leases& leases, const Clock& clock, Random& random, const TakeRequest& request)
+      : leases_(leases), clock_(clock), random_(random), request_(request) {}
+
+  // Every choice once.
+  Result<Attempt> try_all(bool waited) {
+    Attempt last;
+    for (const auto& choice : request_.choices) {
+      auto attempt = try_one(choice, waited);
+      if (!attempt || attempt->taken) return attempt;
+      last = std::move(*attempt);
+    }
+    return last;
+  }
+
+  // Registers before the next try reads.
+  Status watch() {
+    for (const auto& choice : request_.choices) {
+      for (const ResourceName& resource : choice) {
+        auto watch = leases_.watch(resource);
+        if (!watch) return watch.error();
+        watches_.push_back(std::move(*watch));
+      }
+    }
+    return {};
+  }
+
+  std::vector<int> descriptors() const {
+    std::vector<int> fds;
+    for (const auto& watch : watches_) fds.push_back(watch->fd());
+    return fds;
+  }
+  void acknowledge() {
+    for (const auto& watch : watches_) watch->acknowledge();
+  }
+
+ private:
+  Result<api::AcquireAnswer> acquire(const ResourceName& resource, const Claim& claim, bool waited) {
+    const api::AcquireRequest bid{.resource = resource,
+                                  .owner = request_.owner,
+                                  .claim = claim,
+                                  .terms = request_.terms,
+                                  .note = request_.note,
+                                  .retake = std::nullopt,
+                                  .count_refusal = request_.count_refusal && !waited};
+    auto answer = leases_.acquire(bid);
+    for (int i = 1; i < kMostUnknowns && !answer; ++i) {
+      if (answer.error().code != Code::UnknownOutcome) break;
+      answer = leases_.acquire(bid);
+    }
+    return answer;
+  }
+
+  Result<Attempt> try_one(std::vector<ResourceName> choice, bool waited) {
+    std::sort(choice.begin(), choice.end());
+    const Claim claim = Claim::make(random_);
+    Attempt attempt;
+    Taken taken;
+    for (const ResourceName& resource : choice) {
+      const MonoTime sent_at = clock_.mono();
+      auto answer = acquire(resource, claim, waited);
+      if (!answer) {
+        give_back(taken);
+        return answer.error();
+      }
+      if (auto* refused = std::get_if<api::Refused>(&*answer)) {
+        give_back(taken);
+        attempt.refused = std::move(*refused);
+        return attempt;
+      }
+      auto& granted = std::get<api::Granted>(*answer);
+      const api::Grip grip{resource, granted.lease.token, claim, request_.owner, granted.hint};
+      taken.kept.push_back({.grip = grip, .sent_at = sent_at, .borrowed = false});
+      taken.grants.push_back(std::move(granted));
+    }
+    const bool first_is_old = taken.kept.size() > 1;
+    if (auto ok = count_anew(taken, waited || first_is_old); !ok) {
+      give_back(taken);
+      return ok.error();
+    }
+    attempt.taken = std::move(taken);
+    return attempt;
+  }
+
+  // A grant that was waited for, or whose answer was a replay, is renewed once before the work starts
+  // and counts from that.   G6
+  Status count_anew(Taken& taken, bool all) {
+    for (std::size_t i = 0; i < taken.kept.size(); ++i) {
+      if (!all && !taken.grants[i].replayed) continue;
+      const MonoTime sent_at = clock_.mono();
+      auto renewed = leases_.renew(taken.kept[i].grip, request_.terms.ttl);
+      if (!renewed) return renewed.error();
+      if (std::holds_alternative<api::Lost>(*renewed)) {
+        return Error{Code::Lost, cat("the lease on ", quoted(taken.kept[i].grip.resource.text()),
+                                     " was lost before the work could start")};
+      }
+      taken.kept[i].sent_at = sent_at;
+    }
+    return {};
+  }
+
+  // Whatever cannot be released runs out by itself: nothing was started under it.
+  void give_back(const Taken& taken) {
+    for (const Kept& kept : taken.kept) {
+      [[maybe_unused]] const auto released = leases_.release(kept.grip, false);
+    }
+  }
+
+  api::Leases& leases_;
+  const Clock& clock_;
+  Random& random_;
+  const TakeRequest& request_;
+  std::vector<std::unique_ptr<Watch>> watches_;
+};
+
+// When to look again at the latest.
+MonoTime next_look(const Clock& clock, const HeldPolicy& policy, const api::Refused& refused,
+                   MonoTime give_up) {
+  const MonoTime now = clock.mono();
+  MonoTime next = now + kLongestSleep;
+  if (policy.what == OnHeld::Retry) next = now + policy.interval;
+  // Its timer may fire before anything is written: expiry wakes nobody.
+  if (policy.what == OnHeld::Wait && refused.retry_in) {
+    next = std::min(next, now + *refused.retry_in + Millis(1));
+  }
+  return std::min(next, give_up);
+}
+
+}  // namespace
+
+Result<TakeAnswer> take(api::Leases& leases, const Clock& clock, Random& random,
+                        const TakeRequest& request, const Interruptions& interruptions,
+                        const std::function<void(const api::Refused&)>& say) {
+  Taking taking(leases, clock, random, request);
+  const MonoTime start = clock.mono();
+  const auto waited = [&] { return std::chrono::duration_cast<Millis>(clock.mono() - start); };
+  auto attempt = taking.try_all(false);
+  if (!attempt) return attempt.error();
+  if (attempt->taken) return TakeAnswer(std::move(*attempt->taken));
+  const HeldPolicy& policy = request.held;
+  if (policy.what == OnHeld::Skip || policy.what == OnHeld::Fail) {
+    return TakeAnswer(WavedOff{*attempt->refused, waited()});
+  }
+  say(*attempt->refused);
+  if (policy.what == OnHeld::Wait) {
+    if (auto watched = taking.watch(); !watched) return watched.error();
+  }
+  const MonoTime give_up = policy.patience ? start + *policy.patience : MonoTime::max();
+  while (true) {
+    taking.acknowledge();
+    attempt = taking.try_all(true);
+    if (!attempt) return attempt.error();
+    if (attempt->taken) return TakeAnswer(std::move(*attempt->taken));
+    if (clock.mono() >= give_up) return TakeAnswer(WavedOff{*attempt->refused, waited()});
+    std::vector<int> fds = taking.descriptors();
+    if (interruptions.fd >= 0) fds.push_back(interruptions.fd);
+    os::wait_readable(fds, next_look(clock, policy, *attempt->refused, give_up));
+    if (const auto signal = interruptions.take ? interruptions.take() : std::nullopt) {
+      return TakeAnswer(Interrupted{*signal});
+    }
+  }
+}
+
+}  // namespace stint::holder

@@ -1,0 +1,221 @@
+#include "os/guardian.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <ctime>
+#include <vector>
+
+#include "os/cgroup.h"
+#include "os/clock.h"
+#include "os/descendants.h"
+#include "os/lock_holder.h"
+#include "os/pause.h"
+#include "os/tree.h"
+
+namespace stint::os {
+namespace {
+
+// How long a supervisor may still be stopped after the tree was killed before it is ended too.
+constexpr std::int64_t kPatienceNs = 1'000'000'000;
+constexpr Nanos kRound{2'000'000};
+
+std::int64_t now_ns() { return SystemClock().mono().time_since_epoch().count(); }
+
+std::vector<char*> pointers(const std::vector<std::string>& strings) {
+  std::vector<char*> out;
+  // exec takes char* for history's sake and changes nothing.
+  for (const std::string& s : strings) out.push_back(const_cast<char*>(s.c_str()));  // NOLINT
+  out.push_back(nullptr);
+  return out;
+}
+
+// Runs in the vforked child: shares the guardian's memory, so it only makes system calls.
+[[noreturn]] void become_child(const GuardianDuty& duty, char* const* argv, char* const* envp) {
+  const TreeOptions& options = *duty.options;
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  ::setpgid(0, 0);
+  if (duty.foreground) ::tcsetpgrp(STDIN_FILENO, ::getpid());
+  if (duty.group != nullptr) duty.group->join_self();
+  if (options.output >= 0) ::dup2(options.output, STDOUT_FILENO);
+  if (options.errors >= 0) ::dup2(options.errors, STDERR_FILENO);
+  ::sigprocmask(SIG_SETMASK, &options.signal_mask, nullptr);
+  ::execvpe(argv[0], argv, envp);
+  duty.page->exec_error = errno;
+  ::_exit(127);
+}
+
+void spawn_child(const GuardianDuty& duty) {
+  const std::vector<char*> argv = pointers(duty.options->command);
+  const std::vector<char*> envp = pointers(duty.options->environment);
+  // vfork: half the cost of fork, and the child makes nothing but system calls before it executes.
+  const pid_t child = ::vfork();  // NOLINT(clang-analyzer-security.insecureAPI.vfork)
+  if (child == 0) become_child(duty, argv.data(), envp.data());
+  if (child < 0) {
+    duty.page->exec_error = errno;
+    return;
+  }
+  duty.page->child = child;
+}
+
+class Guardian {
+ public:
+  explicit Guardian(const GuardianDuty& duty) : duty_(duty), page_(*duty.page) {}
+
+  [[noreturn]] void watch() {
+    open_descriptors();
+    while (true) {
+      arm();
+      std::array<pollfd, 3> polled = {{{signals_, POLLIN, 0}, {duty_.alive_fd, POLLIN, 0}, {timer_, POLLIN, 0}}};
+      if (::poll(polled.data(), polled.size(), -1) < 0 && errno != EINTR) end_all();
+      if (polled[0].revents != 0) drain_signals();
+      reap();
+      if (polled[1].revents != 0) supervisor_gone();
+      if (now_ns() >= page_.kill_at_ns) overdue();
+    }
+  }
+
+ private:
+  void open_descriptors() {
+    sigset_t chld;
+    sigemptyset(&chld);
+    sigaddset(&chld, SIGCHLD);
+    ::sigprocmask(SIG_BLOCK, &chld, nullptr);
+    signals_ = ::signalfd(-1, &chld, SFD_CLOEXEC | SFD_NONBLOCK);
+    timer_ = ::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (signals_ < 0 || timer_ < 0) end_all();
+  }
+
+  // Boot time: a suspend past the deadline ends the work at the wake-up, not a ttl later.
+  void arm() const {
+    const std::int64_t at = std::max<std::int64_t>(page_.kill_at_ns, 1);
+    itimerspec spec{};
+    spec.it_value.tv_sec = at / 1'000'000'000;
+    spec.it_value.tv_nsec = at % 1'000'000'000;
+    ::timerfd_settime(timer_, TFD_TIMER_ABSTIME, &spec, nullptr);
+  }
+
+  void drain_signals() const {
+    signalfd_siginfo info{};
+    while (::read(signals_, &info, sizeof info) == sizeof info) {
+    }
+  }
+
+  void tell() const {
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const auto written = ::write(duty_.event_fd, &one, sizeof one);
+  }
+
+  // Everybody whose parent died becomes our child: when there is none left, the tree is empty.
+  void reap() {
+    bool news = false;
+    while (true) {
+      int status = 0;
+      const pid_t pid = ::waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED);
+      if (pid == 0) break;
+      if (pid < 0) {
+        page_.empty = 1;
+        tell();
+        // With the supervisor gone the group is ours to remove.
+        if (alone_ && duty_.group != nullptr) duty_.group->remove();
+        ::_exit(0);
+      }
+      if (pid != page_.child) continue;
+      news = true;
+      if (WIFSTOPPED(status)) {
+        page_.stopped = 1;
+      } else if (WIFCONTINUED(status)) {
+        page_.stopped = 0;
+      } else {
+        page_.wait_status = status;
+        page_.exited = 1;
+      }
+    }
+    if (news) tell();
+  }
+
+  void kill_round() const {
+    if (duty_.group != nullptr) duty_.group->kill_all();
+    signal_descendants(::getpid(), 0, SIGKILL);
+  }
+
+  void supervisor_gone() {
+    if (page_.finished != 0) ::_exit(0);
+    end_all();
+  }
+
+  // Kills until nothing is left; what cannot be killed is left to the kernel and to the guards.
+  [[noreturn]] void end_all() {
+    alone_ = true;
+    while (true) {
+      kill_round();
+      reap();
+      pause_for(kRound);
+    }
+  }
+
+  // The supervisor should have done this. It may just have been woken together with us: only one that
+  // stays stopped is ended.
+  void overdue() {
+    const std::int64_t since = now_ns();
+    while (now_ns() >= page_.kill_at_ns) {
+      kill_round();
+      reap();
+      const char state = process_state(duty_.supervisor);
+      const bool stopped = state == 'T' || state == 't';
+      if (stopped && now_ns() - since > kPatienceNs) ::kill(duty_.supervisor, SIGKILL);
+      std::array<pollfd, 1> alive = {{{duty_.alive_fd, POLLIN, 0}}};
+      if (::poll(alive.data(), 1, 0) > 0) supervisor_gone();
+      pause_for(kRound);
+    }
+  }
+
+  const GuardianDuty& duty_;
+  GuardianPage& page_;
+  int signals_ = -1;
+  int timer_ = -1;
+  bool alone_ = false;
+};
+
+// The store's descriptors and everything else of the supervisor's are not ours.
+void close_others(const GuardianDuty& duty) {
+  std::array<int, 4> kept = {duty.alive_fd, duty.event_fd, duty.options->output, duty.options->errors};
+  std::sort(kept.begin(), kept.end());
+  unsigned from = STDERR_FILENO + 1;
+  for (const int fd : kept) {
+    if (fd < static_cast<int>(from)) continue;
+    if (static_cast<unsigned>(fd) > from) ::close_range(from, static_cast<unsigned>(fd) - 1, 0);
+    from = static_cast<unsigned>(fd) + 1;
+  }
+  ::close_range(from, ~0U, 0);
+}
+
+void close_output(const GuardianDuty& duty) {
+  if (duty.options->output >= 0) ::close(duty.options->output);
+  if (duty.options->errors >= 0) ::close(duty.options->errors);
+}
+
+}  // namespace
+
+void guardian_main(const GuardianDuty& duty) {
+  // Out of the supervisor's group: what is sent to the group is meant for the work.
+  ::setpgid(0, 0);
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  ::prctl(PR_SET_NAME, "stint-guardian");
+  close_others(duty);
+  spawn_child(duty);
+  close_output(duty);
+  Guardian(duty).watch();
+}
+
+}  // namespace stint::os

@@ -1,0 +1,98 @@
+// A child process, everything that it starts, and the guardian that watches over them.
+//
+//   supervisor (the caller)  ->  guardian  ->  child  ->  ...
+//
+// Supervisor and guardian are both subreapers: whatever the child starts, however it detaches itself,
+// stays below the guardian, and below the supervisor if the guardian dies. Each of the two can end the
+// tree alone:
+//  - the supervisor dies: the guardian sees its pipe close and kills the tree at once;
+//  - the supervisor is stopped: the guardian kills the tree at `kill_at`, then the supervisor;
+//  - the guardian dies: the kernel kills the child, and the supervisor ends the rest;
+//  - the guardian is stopped: the supervisor acts alone.                                         G7
+//
+// Not thread-safe, but for set_kill_at().
+#pragma once
+
+#include <signal.h>
+#include <sys/types.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "os/cgroup.h"
+#include "os/fd.h"
+
+namespace stint::os {
+
+struct TreeOptions {
+  std::vector<std::string> command;
+  std::vector<std::string> environment;  // NAME=VALUE, the whole of it
+  sigset_t signal_mask{};                // what the child starts with
+  MonoTime kill_at{};
+  int output = -1;  // the child's stdout and stderr, if not our own
+  int errors = -1;
+};
+
+class Tree {
+ public:
+  static Result<std::unique_ptr<Tree>> start(const TreeOptions& options);
+  ~Tree();
+  Tree(const Tree&) = delete;
+  Tree& operator=(const Tree&) = delete;
+
+  // Readable: look() may have something new.
+  int fd() const;
+
+  struct News {
+    bool exited = false;     // the child itself
+    int wait_status = 0;     // of the child
+    int exec_error = 0;      // errno: it could not be executed
+    bool stopped = false;    // the child stopped itself (Ctrl-Z)
+    bool empty = false;      // no process of the tree is alive
+    bool guardian_gone = false;
+  };
+  News look();
+
+  // The moment at which the guardian ends the tree by itself.
+  void set_kill_at(MonoTime at);
+
+  // To the child's process group.
+  void pass_on(int signal) const;
+  // To every process of the tree.
+  void signal_all(int signal) const;
+  // One round of SIGKILL; true when nothing of the tree is alive any more.
+  bool kill_round();
+  // Those that could not be seen dead.
+  std::string survivors() const;
+
+  // The guardian does not react although the child is gone: do without it.
+  void dismiss_guardian();
+  // Whether the guardian is stopped (by a signal).
+  bool guardian_stopped() const;
+
+  // The terminal, if the child got it.
+  void take_terminal() const;
+  void give_terminal() const;
+
+ private:
+  struct Shared;
+  Tree() = default;
+  void reap_own(News& news);
+  Status fork_guardian(const TreeOptions& options);
+
+  Shared* shared_ = nullptr;
+  Fd alive_;         // held open as long as we live
+  EventFd event_;    // the guardian has news
+  Fd guardian_exit_; // pidfd
+  pid_t guardian_ = 0;
+  bool guardian_gone_ = false;
+  bool foreground_ = false;
+  std::optional<Cgroup> group_;
+  mutable std::optional<int> child_status_;
+};
+
+}  // namespace stint::os

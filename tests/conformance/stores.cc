@@ -1,0 +1,121 @@
+#include "tests/conformance/stores.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/check.h"
+#include "os/clock.h"
+#include "os/pause.h"
+#include "store/memory/memory_store.h"
+#include "store/sqlite/sqlite_store.h"
+
+namespace stint::testing {
+namespace {
+
+// Hands every call on to a store that others share.
+class Shared final : public store::Store {
+ public:
+  explicit Shared(std::shared_ptr<store::Store> store) : store_(std::move(store)) {}
+  const store::Capabilities& capabilities() const override { return store_->capabilities(); }
+  const store::Opening& opening() const override { return store_->opening(); }
+  Result<store::Reading> read(const std::vector<std::string>& keys) override {
+    return store_->read(keys);
+  }
+  Result<store::Reading> scan(const ScanRange& range) override { return store_->scan(range); }
+  Result<store::CommitAnswer> commit(const std::vector<store::Step>& steps, store::Sync sync) override {
+    return store_->commit(steps, sync);
+  }
+  Result<std::unique_ptr<Watch>> watch(std::string_view key) override { return store_->watch(key); }
+  Result<std::uint64_t> revision() override { return store_->revision(); }
+
+ private:
+  std::shared_ptr<store::Store> store_;  // shared: every opening of the site is the same store
+};
+
+class MemorySite final : public Site {
+ public:
+  std::unique_ptr<store::Store> open() override { return std::make_unique<Shared>(store_); }
+  const Clock& clock() const override { return clock_; }
+  void tick() override { clock_.advance(Millis(7)); }
+  Millis short_ttl() const override { return Millis(100); }
+
+ private:
+  FakeClock clock_;
+  std::shared_ptr<store::Store> store_ = std::make_shared<store::MemoryStore>(clock_);
+};
+
+class SqliteSite final : public Site {
+ public:
+  std::unique_ptr<store::Store> open() override {
+    auto store = store::SqliteStore::open({.path = directory_.path() + "/store.db",
+                                           .clock_name = os::clock_name(),
+                                           .busy = Millis(30'000),
+                                           .may_create = true,
+                                           .accept_copy = false},
+                                          clock_);
+    CHECK(store.has_value(), store.has_value() ? "" : store.error().message.c_str());
+    return std::move(*store);
+  }
+  const Clock& clock() const override { return clock_; }
+  void tick() override { os::pause_for(Millis(2)); }
+  Millis short_ttl() const override { return Millis(300); }
+
+ private:
+  TemporaryDirectory directory_;
+  os::SystemClock clock_;
+};
+
+}  // namespace
+
+const std::vector<StoreCase>& stores() {
+  static const std::vector<StoreCase> all = {
+      {"memory", [] { return std::make_unique<MemorySite>(); }, false},
+      {"sqlite", [] { return std::make_unique<SqliteSite>(); }, true},
+  };
+  return all;
+}
+
+void PrintTo(const StoreCase& store, std::ostream* out) { *out << store.name; }
+
+bool Site::eventually(const std::function<bool()>& condition) {
+  const MonoTime deadline = clock().mono() + std::chrono::seconds(30);
+  while (!condition()) {
+    if (clock().mono() >= deadline) return false;
+    tick();
+  }
+  return true;
+}
+
+TemporaryDirectory::TemporaryDirectory() {
+  // Memory rather than a disk where there is some: syncs cost nothing there.
+  const bool shm = std::filesystem::is_directory("/dev/shm");
+  path_ = (shm ? "/dev/shm" : std::filesystem::temp_directory_path().string()) + "/stint-test-XXXXXX";
+  CHECK(::mkdtemp(path_.data()) != nullptr, "cannot make a temporary directory");
+}
+
+TemporaryDirectory::~TemporaryDirectory() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+std::vector<int> in_processes(int count, const std::function<int(int)>& work) {
+  std::vector<pid_t> children;
+  for (int i = 0; i < count; ++i) {
+    const pid_t child = ::fork();
+    CHECK(child >= 0, "cannot fork");
+    if (child == 0) ::_exit(work(i));
+    children.push_back(child);
+  }
+  std::vector<int> codes;
+  for (const pid_t child : children) {
+    int status = 0;
+    CHECK(::waitpid(child, &status, 0) == child, "lost a child");
+    codes.push_back(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+  }
+  return codes;
+}
+
+}  // namespace stint::testing

@@ -1,0 +1,67 @@
+// A TCP proxy on loopback that a test can make slow, deaf or cruel: this kernel has no netem.
+//
+// A request is what the client sends after the server has spoken, or first: right for protocols that
+// ask and wait (SQL, Redis, HTTP/1.1), also when one request comes in pieces.
+//
+//   TcpProxy proxy(server.port());
+//   proxy.drop_replies_after(0, TcpProxy::Dropped::Cut);  // the next request is carried out, and its
+//   client(proxy.port()).commit();                        // answer is lost with the connection: unknown
+//   proxy.forward();
+//
+// Thread safety: every method may be called from any thread. One thread inside, joined by the destructor.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <thread>
+
+#include "base/time.h"
+
+namespace stint::test {
+
+class TcpProxy {
+ public:
+  explicit TcpProxy(std::uint16_t target_port);
+  ~TcpProxy();  // cuts what is left
+  TcpProxy(const TcpProxy&) = delete;
+  TcpProxy& operator=(const TcpProxy&) = delete;
+
+  std::uint16_t port() const;
+
+  // Ends all faults. A connection that lost bytes stays crippled: cut() it.
+  void forward();
+  // Each piece, in both directions, arrives this much later. Zero: at once.
+  void delay(Millis by);
+  // All present connections end with a reset; new ones are served.
+  void cut();
+  // As cut(), and new ones are refused with a reset until forward().
+  void refuse();
+  // Nothing passes, nothing is closed: a partition. What is sent meanwhile is lost.
+  void black_hole();
+
+  enum class Dropped {
+    Silently,  // the client waits for ever
+    Cut,       // the connection ends where the answer would have come: it was carried out, surely
+  };
+  // The next `n` requests are answered, the replies to later ones are dropped.
+  void drop_replies_after(int n, Dropped how);
+  void drop_replies(Dropped how) { drop_replies_after(0, how); }
+  // The next `n` requests pass; the one after them never reaches the server, its connection is cut.
+  void cut_at_request_after(int n);
+
+  struct Counts {
+    int connections = 0;  // accepted so far
+    int open = 0;
+    int requests = 0;
+    int dropped_replies = 0;
+    int cut = 0;
+  };
+  Counts counts() const;
+
+ private:
+  class Loop;
+  std::unique_ptr<Loop> loop_;
+  std::jthread thread_;
+};
+
+}  // namespace stint::test
