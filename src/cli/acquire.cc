@@ -75,6 +75,8 @@ int succeed(Session& session, const api::Grip& grip, const api::Lease& lease) {
   if (auto kept = session.claims().keep(grip); !kept) {
     session.warn(cat("the claim could not be kept for later commands: ", kept.error().message));
   }
+  // The one before is superseded by this grant.
+  if (lease.token.number() > 1) session.claims().drop(grip.resource, Token(lease.token.number() - 1));
   if (session.json()) {
     session.print(api::to_json(lease, grip.claim));
   } else if (session.words().has("--env")) {

@@ -27,7 +27,11 @@ int with_grip(Session& session, Verb verb) {
   if (!opened) return session.fail(opened.error());
   auto answer = verb((*opened)->leases(), *grip);
   if (!answer) return session.fail(answer.error());
-  if (const auto* lost = std::get_if<api::Lost>(&*answer)) return session.lost(*lost, *token);
+  if (const auto* lost = std::get_if<api::Lost>(&*answer)) {
+    // Another has it: this claim will never be good again.
+    if (lost->lease.token > *token) session.claims().drop(*resource, *token);
+    return session.lost(*lost, *token);
+  }
   if (session.json()) session.print(api::to_json(std::get<api::Held>(*answer).lease));
   return kDone;
 }
@@ -51,11 +55,7 @@ int renew_command(Session& session) {
 int release_command(Session& session) {
   const bool fence = session.words().has("--fence");
   return with_grip(session, [&](api::Leases& leases, const api::Grip& grip) {
-    auto answer = leases.release(grip, fence);
-    if (answer && std::holds_alternative<api::Held>(*answer)) {
-      session.claims().drop(grip.resource, grip.token);
-    }
-    return answer;
+    return leases.release(grip, fence);
   });
 }
 

@@ -96,9 +96,8 @@ class SeamTest : public ::testing::TestWithParam<StoreCase> {
   std::unique_ptr<store::Store> store_ = site_->open();
 };
 
-inline std::string case_name(const ::testing::TestParamInfo<StoreCase>& info) { return info.param.name; }
-
-#define STINT_FOR_EVERY_STORE(Suite) \
-  INSTANTIATE_TEST_SUITE_P(Store, Suite, ::testing::ValuesIn(stores()), case_name)
+#define STINT_FOR_EVERY_STORE(Suite)                                    \
+  INSTANTIATE_TEST_SUITE_P(Store, Suite, ::testing::ValuesIn(stores()), \
+                           [](const auto& each) { return each.param.name; })
 
 }  // namespace stint::testing

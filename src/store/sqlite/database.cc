@@ -10,6 +10,7 @@
 #include "os/lock_holder.h"
 #include "os/pause.h"
 #include "os/random.h"
+#include "store/sqlite/vfs.h"
 
 namespace stint::store {
 namespace {
@@ -81,7 +82,7 @@ bool Query::is_null(int column) const {
 Result<std::unique_ptr<Database>> Database::open(const std::string& path, Millis busy) {
   std::unique_ptr<Database> db(new Database(path, busy));
   const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
-  if (sqlite3_open_v2(path.c_str(), &db->handle_, flags, nullptr) != SQLITE_OK) return db->error();
+  if (sqlite3_open_v2(path.c_str(), &db->handle_, flags, quiet_vfs()) != SQLITE_OK) return db->error();
   sqlite3_busy_handler(db->handle_, &Database::on_busy, db.get());
   // The last one out would copy the log back and delete it, several syncs at the end of every `run`.
   sqlite3_db_config(db->handle_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);

@@ -1,0 +1,52 @@
+# Every target installs what it needs by itself (with sudo when not root).
+BUILD ?= build$(if $(SAN),-$(SAN))
+PREFIX ?= /usr/local
+DESTDIR ?=
+JOBS ?= $(shell nproc)
+SEEDS ?= 1000
+CMAKE_FLAGS = -G Ninja -DSAN=$(SAN) -DCMAKE_INSTALL_PREFIX=$(PREFIX)
+
+.PHONY: demo test build install setup bench soak crash sim check format clean
+
+demo: build
+	@tools/demo.sh $(BUILD)/stint
+
+build: $(BUILD)/.set-up
+	@cmake -S . -B $(BUILD) $(CMAKE_FLAGS) -DBUILD_TESTING=OFF >/dev/null
+	@tools/timed build cmake --build $(BUILD) -j $(JOBS)
+
+test: $(BUILD)/.set-up-tests
+	@cmake -S . -B $(BUILD) $(CMAKE_FLAGS) -DBUILD_TESTING=ON >/dev/null
+	@tools/timed build cmake --build $(BUILD) -j $(JOBS)
+	@tools/timed tests ctest --test-dir $(BUILD) --output-on-failure --no-tests=error \
+	  $(if $(SAN),-L 'unit|conformance|sim|history',-LE 'bench|soak')
+
+install: build
+	DESTDIR=$(DESTDIR) cmake --install $(BUILD) --prefix $(PREFIX)
+
+bench: $(BUILD)/.set-up-tests
+	@cmake -S . -B $(BUILD) $(CMAKE_FLAGS) -DBUILD_TESTING=ON >/dev/null
+	@cmake --build $(BUILD) -j $(JOBS)
+	@bench/run.sh $(BUILD)
+
+soak crash sim: $(BUILD)/.set-up-tests
+	@cmake -S . -B $(BUILD) $(CMAKE_FLAGS) -DBUILD_TESTING=ON >/dev/null
+	@cmake --build $(BUILD) -j $(JOBS) 1>&2
+	@tools/$@.sh $(BUILD) $(SEEDS)
+
+check: $(BUILD)/.set-up-tests
+	@tools/check.sh $(BUILD)
+
+format:
+	@clang-format -i $$(git ls-files '*.cc' '*.h')
+
+setup: $(BUILD)/.set-up-tests
+
+$(BUILD)/.set-up: tools/setup.sh
+	@mkdir -p $(BUILD) && tools/timed set-up tools/setup.sh build && touch $@
+
+$(BUILD)/.set-up-tests: tools/setup.sh
+	@mkdir -p $(BUILD) && tools/timed set-up tools/setup.sh build tests && touch $@
+
+clean:
+	rm -rf build build-address build-thread
