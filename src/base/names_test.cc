@@ -14,8 +14,9 @@ TEST(ResourceName, IsAnyPrintableUtf8UpToItsLimit) {
   EXPECT_EQ(ResourceName::parse("db/main").value().text(), "db/main");
   EXPECT_TRUE(ResourceName::parse("caf\xC3\xA9 with spaces"));
   EXPECT_TRUE(ResourceName::parse(std::string(512, 'a')));
-  for (const std::string& bad : {std::string(), std::string(513, 'a'), std::string("a\nb"),
-                                 std::string("a\xFF"), std::string("a\0b", 3), std::string("\x1F")}) {
+  for (const std::string& bad :
+       {std::string(), std::string(513, 'a'), std::string("a\nb"), std::string("a\xFF"),
+        std::string("a\0b", 3), std::string("\x1F")}) {
     const auto parsed = ResourceName::parse(bad);
     ASSERT_FALSE(parsed);
     EXPECT_EQ(parsed.error().code, Code::Invalid);
@@ -39,7 +40,8 @@ TEST(Owner, IsCheckedLikeANameAndMayBeNobody) {
 TEST(Token, ParsesFromOneToTheLargestThatADoubleHolds) {
   EXPECT_EQ(Token::parse("1").value(), Token(1));
   EXPECT_EQ(Token::parse("9007199254740991").value(), Token(Token::kMax));
-  for (const char* bad : {"", "0", "-1", "+1", "1.0", "9007199254740992", "18446744073709551617", "x"}) {
+  for (const char* bad :
+       {"", "0", "-1", "+1", "1.0", "9007199254740992", "18446744073709551617", "x"}) {
     EXPECT_FALSE(Token::parse(bad)) << bad;
   }
 }

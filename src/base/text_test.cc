@@ -29,8 +29,8 @@ TEST(Utf8, RefusesOverlongSurrogateCutAndForeignBytes) {
 
 TEST(HasControl, SeesC0DelC1AndTheLineSeparators) {
   EXPECT_TRUE(has_control("\0"sv));
-  for (const std::string_view bad : {"a\nb", "\x1B[2J", "\x7F", "\xC2\x80", "\xC2\x9F",
-                                     "x\xE2\x80\xA8", "\xE2\x80\xA9y"}) {
+  for (const std::string_view bad :
+       {"a\nb", "\x1B[2J", "\x7F", "\xC2\x80", "\xC2\x9F", "x\xE2\x80\xA8", "\xE2\x80\xA9y"}) {
     EXPECT_TRUE(has_control(bad)) << to_hex(bad);
   }
   for (const std::string_view good : {"", " ", "~", "\xC2\xA0", "\xE2\x80\xA7", "\xC3\x80"}) {
@@ -79,8 +79,7 @@ TEST(Hex, GoesThereAndBackInLowerCaseOnly) {
 
 // FIPS 180-4 and NIST CAVP vectors.
 TEST(Sha256, GivesTheKnownDigests) {
-  EXPECT_EQ(to_hex(sha256("")),
-            "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+  EXPECT_EQ(to_hex(sha256("")), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
   EXPECT_EQ(to_hex(sha256("abc")),
             "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   EXPECT_EQ(to_hex(sha256("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq")),

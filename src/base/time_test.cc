@@ -16,9 +16,27 @@ TEST(ParseDuration, TakesOneOrSeveralUnitsFromLargeToSmall) {
 }
 
 TEST(ParseDuration, RefusesWhatHasNoUnitOrMakesNoSense) {
-  for (const char* text :
-       {"", "90", "s", "-5s", "+5s", "0s", "0h0m", "1.5s", "1 s", " 1s", "1s ", "1x", "5S", "1m1h",
-        "1s1s", "1e3s", "367d", "366d1ms", "99999999999999999999s", "9223372036854775807ms", "1h30"}) {
+  for (const char* text : {"",
+                           "90",
+                           "s",
+                           "-5s",
+                           "+5s",
+                           "0s",
+                           "0h0m",
+                           "1.5s",
+                           "1 s",
+                           " 1s",
+                           "1s ",
+                           "1x",
+                           "5S",
+                           "1m1h",
+                           "1s1s",
+                           "1e3s",
+                           "367d",
+                           "366d1ms",
+                           "99999999999999999999s",
+                           "9223372036854775807ms",
+                           "1h30"}) {
     const auto parsed = parse_duration(text);
     ASSERT_FALSE(parsed) << text;
     EXPECT_EQ(parsed.error().code, Code::Invalid) << text;
@@ -32,7 +50,8 @@ TEST(FormatDuration, IsTheShortestExactFormAndParsesBack) {
   EXPECT_EQ(format_duration(Millis(250)), "250ms");
   EXPECT_EQ(format_duration(Millis(0)), "0s");
   EXPECT_EQ(format_duration(Millis(-7)), "0s");
-  for (const std::int64_t ms : {1, 999, 1000, 1001, 59'999, 60'000, 3'600'001, 86'400'000, 93'784'005}) {
+  for (const std::int64_t ms :
+       {1, 999, 1000, 1001, 59'999, 60'000, 3'600'001, 86'400'000, 93'784'005}) {
     EXPECT_EQ(parse_duration(format_duration(Millis(ms))).value(), Millis(ms));
   }
 }

@@ -18,8 +18,8 @@ struct Timer {
   // How long it still has (zero or less: how long ago it fired). Empty where the store cannot tell;
   // where it tells in whole seconds, zero may still be Running: `state` decides.
   std::optional<Millis> remaining;
-  // The length that its end came from: it was started or extended with. An extension that did not move
-  // the end does not change it. Empty where the store cannot tell.
+  // The length that its end came from: it was started or extended with. An extension that did not
+  // move the end does not change it. Empty where the store cannot tell.
   std::optional<Millis> ttl;
 };
 

@@ -1,4 +1,5 @@
-// Every cell of the fence's table: no fence, below, equal, above; both modes; each word of the store.
+// Every cell of the fence's table: no fence, below, equal, above; both modes; each word of the
+// store.
 #include "core/fence.h"
 
 #include <gtest/gtest.h>
@@ -109,7 +110,9 @@ TEST(FenceAbove, AsksTheStoreAndThenBelievesIt) {
 }
 
 TEST(FenceAbove, RaisesTheFenceUsedOnlyByAWriteInModeOnce) {
-  const auto after = [](FenceMode mode) { return admit(fence(7), offer(9, mode), issued(9)).fence; };
+  const auto after = [](FenceMode mode) {
+    return admit(fence(7), offer(9, mode), issued(9)).fence;
+  };
   ASSERT_TRUE(after(FenceMode::AtLeast));
   EXPECT_EQ(after(FenceMode::AtLeast)->token, Token(9));
   EXPECT_FALSE(after(FenceMode::AtLeast)->used);

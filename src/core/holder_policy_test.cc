@@ -25,7 +25,8 @@ TEST(HoldDefaults, LeaveRoomForTheStopWithinTheTtl) {
 }
 
 TEST(HoldSettings, AreRefusedWhenTheWorkCannotBeStoppedInTime) {
-  const auto refused = check_settings({.ttl = Millis(1000), .grace = Millis(900), .margin = Millis(100)});
+  const auto refused =
+      check_settings({.ttl = Millis(1000), .grace = Millis(900), .margin = Millis(100)});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::Invalid);
   EXPECT_FALSE(check_settings({.ttl = Millis(1000), .grace = Millis(2000), .margin = Millis(0)}));
@@ -119,7 +120,8 @@ TEST(HolderLost, IsFinalWhateverTheClockSays) {
 TEST(HolderHeartbeat, IsSpreadSoThatAFleetDoesNotBeatInStep) {
   SeededRandom random(9);
   std::vector<MonoTime> beats;
-  for (int i = 0; i < 20; ++i) beats.push_back(HolderPolicy(settings(90'000), at(0), random).renew_at());
+  for (int i = 0; i < 20; ++i)
+    beats.push_back(HolderPolicy(settings(90'000), at(0), random).renew_at());
   std::sort(beats.begin(), beats.end());
   EXPECT_LT(beats.front(), beats.back());
 }

@@ -87,10 +87,10 @@ Decision grant_free(const Record& record, const Acquire& bid, const Context& con
   return grant(record, bid, reason, context);
 }
 
-// Its holder takes it again under a new claim; the earlier use is fenced out. The age for max_hold goes
-// on: nobody prolongs it by re-taking. Nor does a re-take cut at_least short; and being the unclean end
-// of the earlier use, it starts that one's cooldown. Both stand in the rest timer, because a clean
-// release of the new grant stops the other.
+// Its holder takes it again under a new claim; the earlier use is fenced out. The age for max_hold
+// goes on: nobody prolongs it by re-taking. Nor does a re-take cut at_least short; and being the
+// unclean end of the earlier use, it starts that one's cooldown. Both stand in the rest timer,
+// because a clean release of the new grant stops the other.
 Decision retake(const Record& record, const Acquire& bid, const Context& context) {
   Decision d = grant(record, bid, Reason::Retaken, context);
   if (running(record.timers.cap)) d.change.cap = {};
@@ -350,8 +350,10 @@ Status check_terms(const Terms& terms) {
   // Longer is a typing error, and it keeps every sum of times far from overflow.
   constexpr Millis kLongest = std::chrono::hours(24 * 366);
   for (const Millis length : {terms.ttl, terms.max_hold, terms.at_least, terms.cooldown}) {
-    if (length.count() < 0) return invalid("ttl, max_hold, at_least and cooldown cannot be negative");
-    if (length > kLongest) return invalid("ttl, max_hold, at_least and cooldown are a year at most");
+    if (length.count() < 0)
+      return invalid("ttl, max_hold, at_least and cooldown cannot be negative");
+    if (length > kLongest)
+      return invalid("ttl, max_hold, at_least and cooldown are a year at most");
   }
   if (terms.max_hold.count() == 0) return {};
   if (terms.ttl > terms.max_hold) return invalid("the ttl is longer than max_hold");

@@ -90,8 +90,8 @@ struct Work {
   Token progress_token;
 };
 
-// alive: the lease. cap: max_hold since the grant. rest: at_least since the grant, and cooldown since a
-// re-take. cool: ttl + cooldown since the last renewal, or cooldown since an unclean end.
+// alive: the lease. cap: max_hold since the grant. rest: at_least since the grant, and cooldown
+// since a re-take. cool: ttl + cooldown since the last renewal, or cooldown since an unclean end.
 struct Timers {
   Timer alive;
   Timer cap;

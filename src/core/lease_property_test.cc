@@ -1,5 +1,5 @@
-// Random verbs by three clients and an operator, on a simulated clock, against a second, naive telling of
-// the law: who has it until when, and from when on may another.
+// Random verbs by three clients and an operator, on a simulated clock, against a second, naive
+// telling of the law: who has it until when, and from when on may another.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
@@ -25,19 +25,18 @@ struct Action {
 };
 
 void showValue(const Action& a, std::ostream& out) {
-  out << cat("{kind ", a.kind, ", client ", a.client, ", pause ", a.pause, ", ttl ", a.ttl, ", max_hold ",
-             a.max_hold, ", at_least ", a.at_least, ", cooldown ", a.cooldown, "}");
+  out << cat("{kind ", a.kind, ", client ", a.client, ", pause ", a.pause, ", ttl ", a.ttl,
+             ", max_hold ", a.max_hold, ", at_least ", a.at_least, ", cooldown ", a.cooldown, "}");
 }
 
 rc::Gen<Action> any_action() {
   using rc::gen::inRange;
-  return rc::gen::build<Action>(rc::gen::set(&Action::kind, inRange(0, 11)),
-                                rc::gen::set(&Action::client, inRange(0, 3)),
-                                rc::gen::set(&Action::pause, inRange(0, 120)),
-                                rc::gen::set(&Action::ttl, inRange(1, 100)),
-                                rc::gen::set(&Action::max_hold, rc::gen::element(0, 0, 150)),
-                                rc::gen::set(&Action::at_least, rc::gen::element(0, 0, 60, 140)),
-                                rc::gen::set(&Action::cooldown, rc::gen::element(0, 0, 50)));
+  return rc::gen::build<Action>(
+      rc::gen::set(&Action::kind, inRange(0, 11)), rc::gen::set(&Action::client, inRange(0, 3)),
+      rc::gen::set(&Action::pause, inRange(0, 120)), rc::gen::set(&Action::ttl, inRange(1, 100)),
+      rc::gen::set(&Action::max_hold, rc::gen::element(0, 0, 150)),
+      rc::gen::set(&Action::at_least, rc::gen::element(0, 0, 60, 140)),
+      rc::gen::set(&Action::cooldown, rc::gen::element(0, 0, 50)));
 }
 
 struct Client {
@@ -133,7 +132,8 @@ class Play {
     if (!(again && oracle_.cap)) {
       oracle_.cap = a.max_hold > 0 ? std::optional(now + terms.max_hold) : std::nullopt;
     }
-    if (a.at_least > 0) oracle_.nobody_before = std::max(oracle_.nobody_before, now + terms.at_least);
+    if (a.at_least > 0)
+      oracle_.nobody_before = std::max(oracle_.nobody_before, now + terms.at_least);
     oracle_.cooldown = terms.cooldown;
     me = {claim, d.change.own->token};
   }
@@ -141,7 +141,8 @@ class Play {
   void renew(const Action& a) {
     const Decision d = lease_.play(Renew{proof(a.client), Millis(a.ttl)});
     RC_ASSERT((d.outcome == Outcome::Renewed) == (oracle_.holder == a.client));  // G3
-    if (oracle_.holder == a.client) oracle_.until = std::max(oracle_.until, lease_.now + Millis(a.ttl));
+    if (oracle_.holder == a.client)
+      oracle_.until = std::max(oracle_.until, lease_.now + Millis(a.ttl));
   }
 
   void release(const Action& a, bool fence) {
@@ -165,7 +166,8 @@ class Play {
     // As long as everything that has to pass before it can be taken up.
     const Millis ttl(a.ttl);
     const Millis cooldown = lease_.record().own->terms.cooldown;
-    const Decision d = lease_.play(Transfer{{token(), "w", "b", cat("o", ++orders_)}, label(a.client), ttl});
+    const Decision d =
+        lease_.play(Transfer{{token(), "w", "b", cat("o", ++orders_)}, label(a.client), ttl});
     RC_ASSERT(d.outcome == Outcome::Moved);
     oracle_.holder.reset();
     oracle_.nobody_before = std::max(oracle_.nobody_before, lease_.now + cooldown);
@@ -177,7 +179,8 @@ class Play {
   void revoke() {
     if (!token().issued()) return;
     const Millis cooldown = lease_.record().own->terms.cooldown;
-    const Decision d = lease_.play(Revoke{{token(), "w", "b", cat("o", ++orders_)}, Reason::Revoked});
+    const Decision d =
+        lease_.play(Revoke{{token(), "w", "b", cat("o", ++orders_)}, Reason::Revoked});
     RC_ASSERT(d.outcome == Outcome::Moved);
     oracle_.holder.reset();
     oracle_.heir.reset();
@@ -207,7 +210,8 @@ class Play {
 // EVIDENCE-OF: G1 G2 G3
 TEST(LeaseProperty, TokensGrowAndGrantsAreDisjointWhateverHappens) {
   const bool held = rc::check("random verbs", [] {
-    const auto actions = *rc::gen::scale(8.0, rc::gen::container<std::vector<Action>>(any_action()));
+    const auto actions =
+        *rc::gen::scale(8.0, rc::gen::container<std::vector<Action>>(any_action()));
     Play play;
     for (const Action& action : actions) play.act(action);
   });

@@ -1,10 +1,9 @@
 // What single verbs write: terms, timers, reasons and the words of lease.h.
-#include "core/lease.h"
-
 #include <gtest/gtest.h>
 
 #include <set>
 
+#include "core/lease.h"
 #include "tests/conformance/lease_model.h"
 
 namespace stint::core {

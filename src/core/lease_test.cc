@@ -80,7 +80,8 @@ std::vector<Situation> situations() {
   return {
       {"never", State::Free, {}},
       {"held", State::Held, granted({r, no, no, no})},
-      {"held with terms", State::Held, with_terms(granted({r, running(90'000), r, running(15'000)}))},
+      {"held with terms", State::Held,
+       with_terms(granted({r, running(90'000), r, running(15'000)}))},
       {"held, rested", State::Held, with_terms(granted({r, running(90'000), f, running(15'000)}))},
       {"expired", State::Free, granted({f, no, no, no})},
       {"expired, at_least runs", State::Resting, with_terms(granted({f, r, r, f}))},
@@ -102,7 +103,8 @@ std::vector<Situation> situations() {
        with_terms(moved(Standing::Reserved, Reason::Transferred, "heir", {r, no, f, r}))},
       {"reserved, at_least runs", State::Reserved,
        with_terms(moved(Standing::Reserved, Reason::Transferred, "heir", {r, no, r, f}))},
-      {"lapsed", State::Free, moved(Standing::Reserved, Reason::Transferred, "heir", {f, no, no, no})},
+      {"lapsed", State::Free,
+       moved(Standing::Reserved, Reason::Transferred, "heir", {f, no, no, no})},
       {"lapsed, cooling", State::Resting,
        with_terms(moved(Standing::Reserved, Reason::Transferred, "heir", {f, no, no, r}))},
       {"fenced", State::Free, moved(Standing::Released, Reason::Released, "", {no, no, no, no})},
@@ -143,6 +145,7 @@ std::vector<NamedVerb> right_verbs() {
 // G granted, P replayed, R refused, N renewed, E ended, e ended before, M moved, T noted, H holds;
 // L and a cause: lost (x expired, r released, v revoked, s stalled, m max_hold, n not holder,
 // b restored, w wrong token, p superseded, t transferred).
+// clang-format off
 const std::map<std::string, std::string> kGrid = {
     {"never",                   "G G G G G Lb Lb Lb Lb Lb Lb Lw Lw"},
     {"held",                    "R R P G R N E E E T H M M"},
@@ -168,6 +171,7 @@ const std::map<std::string, std::string> kGrid = {
     {"fenced",                  "G G G G G Ln Ln Ln Ln Ln Ln M M"},
     {"fenced, at_least runs",   "R R R R R Ln Ln Ln Ln Ln Ln M M"},
 };
+// clang-format on
 
 std::string cause_letter(Cause cause) {
   switch (cause) {
@@ -204,17 +208,14 @@ std::string letters(const Decision& decision) {
 }
 
 std::vector<Proof> wrong_proofs() {
-  return {{kToken, kOther, owner("ann")},
-          {kToken, ClaimHash(), owner("ann")},
-          {kToken, kClaim, owner("bob")},
-          {Token(6), kClaim, owner("ann")},
-          {Token(1), kClaim, owner("ann")},
-          {Token(8), kClaim, owner("ann")},
+  return {{kToken, kOther, owner("ann")},   {kToken, ClaimHash(), owner("ann")},
+          {kToken, kClaim, owner("bob")},   {Token(6), kClaim, owner("ann")},
+          {Token(1), kClaim, owner("ann")}, {Token(8), kClaim, owner("ann")},
           {Token(), kClaim, std::nullopt}};
 }
 
 std::vector<NamedVerb> proved_by(const Proof& proof) {
-  return {{"renew", Renew{proof, Millis(30'000)}}, {"release", Release{proof, false}},
+  return {{"renew", Renew{proof, Millis(30'000)}},   {"release", Release{proof, false}},
           {"release --fence", Release{proof, true}}, {"stall", Stall{proof}},
           {"progress", Progress{proof, "x"}},        {"check", Check{proof}}};
 }
@@ -235,7 +236,8 @@ std::vector<NamedVerb> all_verbs() {
   return all;
 }
 
-void each_cell(const std::function<void(const Situation&, const NamedVerb&, Token, const Decision&)>& f) {
+void each_cell(
+    const std::function<void(const Situation&, const NamedVerb&, Token, const Decision&)>& f) {
   for (const Situation& s : situations()) {
     for (const NamedVerb& v : all_verbs()) {
       for (const Token floor : {Token(), Token(7), Token(5000)}) {
@@ -253,7 +255,8 @@ bool writes_nothing(const Change& c) {
 }
 
 TEST(LeaseTable, HasTheExpectedStateInEverySituation) {
-  for (const Situation& s : situations()) EXPECT_EQ(word(state_of(s.record)), word(s.state)) << s.name;
+  for (const Situation& s : situations())
+    EXPECT_EQ(word(state_of(s.record)), word(s.state)) << s.name;
 }
 
 // EVIDENCE-OF: G2 G3 G8
@@ -291,6 +294,24 @@ TEST(LeaseTable, TurnsEveryWrongProofAwayWithItsCause) {
   }
 }
 
+// EVIDENCE-OF: G8
+TEST(LeaseTable, CarriesAnOrderOutOnlyOnTheExpectedTokenAndOnlyOnce) {
+  for (const Situation& s : situations()) {
+    const auto said = [&](const Verb& verb) {
+      return letters(decide(s.record, verb, {.floor = Token(), .now_wall = kNow}));
+    };
+    for (const Token token : {Token(), Token(6), Token(8)}) {
+      EXPECT_EQ(said(Transfer{order(token, "o"), owner("zoe"), {}}), "Lw") << s.name;
+      EXPECT_EQ(said(Revoke{order(token, "o"), Reason::Revoked}), "Lw") << s.name;
+    }
+    // A lost answer asked for again: the token has moved on since, by this very order.
+    const bool by_it = s.record.own && s.record.own->order == "order-1";
+    const std::string again = by_it ? "m" : "Lw";
+    EXPECT_EQ(said(Transfer{order(Token(6), "order-1"), owner("zoe"), {}}), again) << s.name;
+    EXPECT_EQ(said(Revoke{order(Token(6), "order-1"), Reason::Revoked}), again) << s.name;
+  }
+}
+
 TEST(LeaseTable, WritesNothingUnlessSomethingWasDone) {
   each_cell([](const Situation&, const NamedVerb&, Token, const Decision& d) {
     const bool silent = d.outcome == Outcome::Refused || d.outcome == Outcome::Lost ||
@@ -307,8 +328,9 @@ TEST(LeaseTable, MovesTheTokenOnlyUpAndOnlyByTheVerbsThatMay) {
     if (!d.change.own) return;
     const Token before = s.record.own ? s.record.own->token : Token();
     const auto* release = std::get_if<Release>(&v.verb);
-    const bool may = std::holds_alternative<Acquire>(v.verb) || std::holds_alternative<Transfer>(v.verb) ||
-                     std::holds_alternative<Revoke>(v.verb) || (release != nullptr && release->fence);
+    const bool may =
+        std::holds_alternative<Acquire>(v.verb) || std::holds_alternative<Transfer>(v.verb) ||
+        std::holds_alternative<Revoke>(v.verb) || (release != nullptr && release->fence);
     EXPECT_TRUE(may);
     if (d.change.own->reason == Reason::TakenUp) {
       EXPECT_EQ(d.change.own->token, before);
@@ -332,7 +354,8 @@ TEST(LeaseRenew, OnlyExtendsTheTimersOfAHeldLease) {
     if (!std::holds_alternative<Renew>(v.verb) || d.outcome != Outcome::Renewed) return;
     EXPECT_EQ(s.state, State::Held);
     EXPECT_EQ(d.change.alive.op, TimerPlan::Op::Extend);
-    EXPECT_TRUE(d.change.cool.op == TimerPlan::Op::Extend || d.change.cool.op == TimerPlan::Op::Keep);
+    EXPECT_TRUE(d.change.cool.op == TimerPlan::Op::Extend ||
+                d.change.cool.op == TimerPlan::Op::Keep);
     EXPECT_EQ(d.change.cap.op, TimerPlan::Op::Keep);
     EXPECT_EQ(d.change.rest.op, TimerPlan::Op::Keep);
     EXPECT_FALSE(d.change.own || d.change.pulse || d.change.work || d.change.past);
@@ -343,7 +366,8 @@ TEST(LeaseRenew, OnlyExtendsTheTimersOfAHeldLease) {
 TEST(LeaseTable, LeavesAtLeastRunningForEverybodyButRevoke) {
   each_cell([](const Situation& s, const NamedVerb& v, Token, const Decision& d) {
     if (s.record.timers.rest.state != TimerState::Running) return;
-    const bool cut = d.change.rest.op == TimerPlan::Op::Stop || d.change.rest.op == TimerPlan::Op::Start;
+    const bool cut =
+        d.change.rest.op == TimerPlan::Op::Stop || d.change.rest.op == TimerPlan::Op::Start;
     EXPECT_EQ(cut, std::holds_alternative<Revoke>(v.verb) && d.outcome == Outcome::Moved);
   });
 }

@@ -79,7 +79,7 @@ class Guardian {
       std::array<pollfd, 3> polled = {{{signals_, POLLIN, 0}, {duty_.alive_fd, POLLIN, 0}, {timer_, POLLIN, 0}}};
       if (::poll(polled.data(), polled.size(), -1) < 0 && errno != EINTR) end_all();
       if (polled[0].revents != 0) drain_signals();
-      reap();
+      if (reap()) leave();
       if (polled[1].revents != 0) supervisor_gone();
       if (now_ns() >= page_.kill_at_ns) overdue();
     }
@@ -117,7 +117,7 @@ class Guardian {
   }
 
   // Everybody whose parent died becomes our child: when there is none left, the tree is empty.
-  void reap() {
+  bool reap() {
     bool news = false;
     while (true) {
       int status = 0;
@@ -126,9 +126,7 @@ class Guardian {
       if (pid < 0) {
         page_.empty = 1;
         tell();
-        // With the supervisor gone the group is ours to remove.
-        if (alone_ && duty_.group != nullptr) duty_.group->remove();
-        ::_exit(0);
+        return true;
       }
       if (pid != page_.child) continue;
       news = true;
@@ -142,6 +140,13 @@ class Guardian {
       }
     }
     if (news) tell();
+    return false;
+  }
+
+  [[noreturn]] void leave() const {
+    // With the supervisor gone the group is ours to remove.
+    if (alone_ && duty_.group != nullptr) duty_.group->remove();
+    ::_exit(0);
   }
 
   void kill_round() const {
@@ -159,7 +164,7 @@ class Guardian {
     alone_ = true;
     while (true) {
       kill_round();
-      reap();
+      if (reap()) leave();
       pause_for(kRound);
     }
   }
@@ -170,10 +175,14 @@ class Guardian {
     const std::int64_t since = now_ns();
     while (now_ns() >= page_.kill_at_ns) {
       kill_round();
-      reap();
+      const bool empty = reap();
       const char state = process_state(duty_.supervisor);
       const bool stopped = state == 'T' || state == 't';
-      if (stopped && now_ns() - since > kPatienceNs) ::kill(duty_.supervisor, SIGKILL);
+      if (empty && !stopped) leave();
+      if (stopped && now_ns() - since > kPatienceNs) {
+        alone_ = true;
+        ::kill(duty_.supervisor, SIGKILL);
+      }
       std::array<pollfd, 1> alive = {{{duty_.alive_fd, POLLIN, 0}}};
       if (::poll(alive.data(), 1, 0) > 0) supervisor_gone();
       pause_for(kRound);

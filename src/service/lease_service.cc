@@ -1,35 +1,20 @@
 #include "service/lease_service.h"
 
 #include <algorithm>
-#include <map>
 
 #include "base/check.h"
 #include "base/text.h"
 #include "service/lease_plan.h"
+#include "service/lease_snapshot.h"
 
 namespace stint::service {
 namespace {
 
-// Each conflict means that somebody else got on; this many in a row means that something is wrong.
-constexpr int kMostTries = 1000;
 // An unknown commit is repeated on the very version that it expected: that settles it, unless the
 // repetition is lost as well.
 constexpr int kMostUnknowns = 3;
 
-Error too_busy(const ResourceName& resource) {
-  return unavailable(cat("the records of ", quoted(resource.text()), " change too fast to be committed to"));
-}
-
 }  // namespace
-
-struct LeaseService::Snapshot {
-  std::string resource;
-  Seen seen;
-  Token floor;
-  Generation generation;
-  std::optional<WallTime> store_wall;
-  std::optional<Nanos> store_time;
-};
 
 struct LeaseService::Settled {
   core::Decision decision;
@@ -90,21 +75,34 @@ Result<LeaseService::Snapshot> LeaseService::look(const ResourceName& name) {
   return out;
 }
 
-// What the records must be if this grip is good: decided on at once, without reading. The commit's
-// expectations prove it or not.
-LeaseService::Snapshot LeaseService::assume(const api::Grip& grip) {
+// The grant as this service gave it, if it is the one that the hint means: decided on at once,
+// without reading, and the commit's expectations prove that the records are still those. The proof
+// is compared with the grant and never with what the caller says that it was: a hint is no proof.
+// G8
+std::optional<LeaseService::Snapshot> LeaseService::assume(const api::Grip& grip) {
+  if (!grip.hint || !grip.hint->plain) return std::nullopt;
+  const MutexLock lock(known_mutex_);
+  const auto known = known_.find(grip.resource.text());
+  if (known == known_.end()) return std::nullopt;
+  const Seen& seen = known->second;
+  if (seen.own != grip.hint->own || seen.alive != grip.hint->alive) return std::nullopt;
   Snapshot out;
   out.resource = grip.resource.text();
-  out.seen.own = grip.hint->own;
-  out.seen.alive = grip.hint->alive;
-  core::Record& record = out.seen.record;
-  record.own.emplace();
-  record.own->token = grip.token;
-  record.own->claim = grip.claim.hash();
-  if (grip.owner) record.own->owner = *grip.owner;
-  record.pulse.standing = core::Standing::Granted;
-  record.timers.alive.state = TimerState::Running;
+  out.seen = seen;
   return out;
+}
+
+void LeaseService::keep_in_mind(const Settled& settled) {
+  constexpr std::size_t kMost = 1024;
+  if (!settled.hint.plain) return;
+  Seen seen = settled.after.seen;
+  seen.own = settled.hint.own;
+  seen.alive = settled.hint.alive;
+  seen.record.timers = {};
+  seen.record.timers.alive.state = TimerState::Running;
+  const MutexLock lock(known_mutex_);
+  if (known_.size() >= kMost) known_.clear();
+  known_.insert_or_assign(settled.after.resource, std::move(seen));
 }
 
 store::Sync LeaseService::sync_of(const core::Change& change) const {
@@ -166,10 +164,11 @@ bool plain(const core::Timers& timers) {
 Result<LeaseService::Settled> LeaseService::settle(const ResourceName& resource,
                                                    const core::Verb& verb, const api::Grip* grip,
                                                    OnUnknown on_unknown) {
-  bool may_assume = grip != nullptr && grip->hint && grip->hint->plain && grip->owner;
+  bool may_assume = grip != nullptr;
   int unknowns = 0;
   for (int tries = 0; tries < kMostTries; ++tries) {
-    auto snapshot = may_assume ? Result<Snapshot>(assume(*grip)) : look(resource);
+    auto assumed = may_assume ? assume(*grip) : std::nullopt;
+    auto snapshot = assumed ? Result<Snapshot>(std::move(*assumed)) : look(resource);
     if (!snapshot) return snapshot.error();
     const WallTime now = wall_of(*snapshot);
     const core::Decision decision =
@@ -181,7 +180,11 @@ Result<LeaseService::Settled> LeaseService::settle(const ResourceName& resource,
                              .alive = snapshot->seen.alive,
                              .plain = plain(snapshot->seen.record.timers)},
                     .granted_ttl = snapshot->seen.record.timers.alive.ttl.value_or(Millis(0))};
-    if (!writes(decision.outcome)) return settled;
+    if (!writes(decision.outcome)) {
+      if (!assumed) return settled;
+      may_assume = false;  // only what was read can say no
+      continue;
+    }
     if (decision.change.own && decision.change.own->token.number() > Token::kMax) {
       return unavailable("the tokens of this resource are used up");
     }
@@ -265,11 +268,21 @@ void LeaseService::note_refusal(const api::AcquireRequest& request, const api::L
   ledger_.refused(event);
 }
 
+Status LeaseService::check_ttl(Millis ttl) const {
+  if (ttl < smallest_ttl()) {
+    return invalid(cat("a ttl of ", format_duration(ttl), " is too short for this store; ",
+                       format_duration(smallest_ttl()), " is the least"));
+  }
+  return core::check_terms({.ttl = ttl, .max_hold = {}, .at_least = {}, .cooldown = {}});
+}
+
 Result<api::AcquireAnswer> LeaseService::acquire(const api::AcquireRequest& request) {
   if (auto ok = core::check_terms(request.terms); !ok) return ok.error();
-  if (request.terms.ttl < smallest_ttl()) {
-    return invalid(cat("a ttl of ", format_duration(request.terms.ttl), " is too short for this store; ",
-                       format_duration(smallest_ttl()), " is the least"));
+  if (auto ok = check_ttl(request.terms.ttl); !ok) return ok.error();
+  if (request.owner.empty()) return invalid("the owner is empty");
+  constexpr std::size_t kMostNoteBytes = 1024;
+  if (request.note.size() > kMostNoteBytes || !is_utf8(request.note) || has_control(request.note)) {
+    return invalid(cat("a note is at most ", kMostNoteBytes, " bytes of UTF-8 in one line"));
   }
   core::Acquire verb{.owner = request.owner,
                      .claim = request.claim.hash(),
@@ -286,6 +299,7 @@ Result<api::AcquireAnswer> LeaseService::acquire(const api::AcquireRequest& requ
     note_refusal(request, lease);
     return api::AcquireAnswer(api::Refused{lease, lease.remaining});
   }
+  keep_in_mind(*settled);
   api::Granted granted{.lease = lease,
                        .hint = settled->hint,
                        .replayed = settled->decision.outcome == core::Outcome::Replayed,
@@ -315,9 +329,7 @@ core::Proof proof_of(const api::Grip& grip) {
 }  // namespace
 
 Result<api::HoldAnswer> LeaseService::renew(const api::Grip& grip, Millis ttl) {
-  if (ttl < smallest_ttl()) {
-    return invalid(cat("a ttl of ", format_duration(ttl), " is too short for this store"));
-  }
+  if (auto ok = check_ttl(ttl); !ok) return ok.error();
   return hold(grip, core::Renew{proof_of(grip), ttl}, OnUnknown::Say);
 }
 
@@ -383,122 +395,16 @@ core::Order order_of(const api::OrderRequest& request, Random& random) {
 Result<api::HoldAnswer> LeaseService::transfer(const api::OrderRequest& request, const Owner& to,
                                                Millis ttl) {
   if (auto ok = check_order(request); !ok) return ok.error();
+  if (to.empty()) return invalid("the owner to transfer to is empty");
+  if (ttl.count() != 0) {
+    if (auto ok = check_ttl(ttl); !ok) return ok.error();
+  }
   return order(request, core::Transfer{order_of(request, random_), to, ttl});
 }
 
 Result<api::HoldAnswer> LeaseService::revoke(const api::OrderRequest& request, core::Reason reason) {
   if (auto ok = check_order(request); !ok) return ok.error();
   return order(request, core::Revoke{order_of(request, random_), reason});
-}
-
-Result<api::Lease> LeaseService::get(const ResourceName& resource) {
-  auto snapshot = look(resource);
-  if (!snapshot) return snapshot.error();
-  return lease_of(*snapshot);
-}
-
-Result<std::vector<api::Lease>> LeaseService::list(const api::Page& page) {
-  auto owns = store_.scan({.prefix = own_key(page.prefix),
-                           .after = page.after.empty() ? "" : own_key(page.after),
-                           .limit = page.limit,
-                           .backwards = false});
-  if (!owns) return owns.error();
-  std::vector<api::Lease> leases;
-  constexpr std::size_t kOwnPrefix = 4;  // "own/"
-  for (const store::Entry& entry : owns->entries) {
-    auto name = ResourceName::parse(std::string_view(entry.key).substr(kOwnPrefix));
-    if (!name) return name.error();
-    auto lease = get(*name);
-    if (!lease) return lease.error();
-    leases.push_back(std::move(*lease));
-  }
-  return leases;
-}
-
-Result<std::vector<api::PastGrant>> LeaseService::history(const ResourceName& resource,
-                                                          std::size_t limit) {
-  auto snapshot = look(resource);
-  if (!snapshot) return snapshot.error();
-  std::vector<api::PastGrant> out;
-  const core::Record& record = snapshot->seen.record;
-  if (record.own) {
-    api::PastGrant present{.token = record.own->token,
-                           .owner = record.own->owner,
-                           .reason = record.own->reason,
-                           .by = record.own->by,
-                           .why = record.own->why,
-                           .acquired_at = record.own->acquired_at,
-                           .ended_at = std::nullopt,
-                           .ended = std::nullopt};
-    if (const auto past = core::past_of(record, wall_of(*snapshot))) {
-      present.ended = past->ended;
-      present.ended_at = past->ended_at;
-    }
-    out.push_back(std::move(present));
-  }
-  auto ended = store_.scan(
-      {.prefix = history_prefix(resource.text()), .after = "", .limit = limit, .backwards = true});
-  if (!ended) return ended.error();
-  for (const store::Entry& entry : ended->entries) {
-    auto past = decode_past(entry.value);
-    if (!past) return past.error();
-    out.push_back(std::move(*past));
-  }
-  if (out.size() > limit) out.resize(limit);
-  return out;
-}
-
-// The floor goes up to the token before the record goes, in one step: the name starts above it again. G1
-Result<Token> LeaseService::forget(const ResourceName& resource) {
-  for (int tries = 0; tries < kMostTries; ++tries) {
-    auto snapshot = look(resource);
-    if (!snapshot) return snapshot.error();
-    const Seen& seen = snapshot->seen;
-    if (!seen.record.own) return invalid(cat("there is no record of ", quoted(resource.text())));
-    if (core::state_of(seen.record) != core::State::Free) {
-      return Error{Code::Held, cat(quoted(resource.text()), " is ",
-                                   core::word(core::state_of(seen.record)),
-                                   "; only a free one can be forgotten")};
-    }
-    auto reading = store_.read({std::string(kMetaKey)});
-    if (!reading) return reading.error();
-    auto meta = decode_meta(reading->entries.front().value);
-    if (!meta) return meta.error();
-    meta->floor = std::max(meta->floor, seen.record.own->token);
-    auto answer = store_.commit(plan_forget(resource.text(), seen, encode(*meta),
-                                            reading->entries.front().version, wall_of(*snapshot)),
-                                store::Sync::Durable);
-    if (!answer) return answer.error();
-    if (std::holds_alternative<store::Conflict>(*answer)) continue;
-    if (auto dropped = drop_history(resource); !dropped) return dropped.error();
-    return meta->floor;
-  }
-  return too_busy(resource);
-}
-
-// The history goes after the record: lines of a forgotten name harm nobody if this is cut short.
-Status LeaseService::drop_history(const ResourceName& resource) {
-  while (true) {
-    auto lines = store_.scan({.prefix = history_prefix(resource.text()),
-                              .after = "",
-                              .limit = store::Store::kMaxSteps,
-                              .backwards = false});
-    if (!lines) return lines.error();
-    if (lines->entries.empty()) return {};
-    std::vector<store::Step> steps;
-    for (const store::Entry& entry : lines->entries) {
-      store::Step step;
-      step.kind = store::Step::Kind::Remove;
-      step.key = entry.key;
-      steps.push_back(std::move(step));
-    }
-    auto answer = store_.commit(steps, store::Sync::Relaxed);
-    if (!answer) return answer.error();
-  }
-}
-
-Result<std::unique_ptr<Watch>> LeaseService::watch(const ResourceName& resource) {
-  return store_.watch(own_key(resource.text()));
 }
 
 }  // namespace stint::service

@@ -2,9 +2,12 @@
 #pragma once
 
 #include <functional>
+#include <map>
 
 #include "api/leases.h"
+#include "base/mutex.h"
 #include "base/random.h"
+#include "service/lease_plan.h"
 #include "service/ledger.h"
 #include "service/records.h"
 #include "service/store_life.h"
@@ -42,12 +45,14 @@ class LeaseService final : public api::Leases {
   enum class OnUnknown { Say, AskAgain };
 
   Result<Snapshot> look(const ResourceName& resource);
-  static Snapshot assume(const api::Grip& grip);
+  std::optional<Snapshot> assume(const api::Grip& grip);
+  void keep_in_mind(const Settled& settled);
   // Read, decide, commit; again on a conflict.
   Result<Settled> settle(const ResourceName& resource, const core::Verb& verb, const api::Grip* grip,
                          OnUnknown on_unknown);
   Result<api::HoldAnswer> hold(const api::Grip& grip, const core::Verb& verb, OnUnknown on_unknown);
   Result<api::HoldAnswer> order(const api::OrderRequest& order, const core::Verb& verb);
+  Status check_ttl(Millis ttl) const;
   Status drop_history(const ResourceName& resource);
   store::Sync sync_of(const core::Change& change) const;
   api::Lease lease_of(const Snapshot& snapshot) const;
@@ -60,6 +65,11 @@ class LeaseService final : public api::Leases {
   const Clock& clock_;
   Random& random_;
   Anchors* anchors_;
+
+  // The grants that this service gave, at the versions that it wrote: what a hint is checked
+  // against.
+  Mutex known_mutex_;
+  std::map<std::string, Seen, std::less<>> known_ GUARDED_BY(known_mutex_);
 };
 
 }  // namespace stint::service

@@ -27,7 +27,7 @@ store::Step append_event(const api::Event& event) {
 Ledger::Ledger(store::Store& store, const Clock& clock, std::size_t keep)
     : store_(store), clock_(clock), keep_(keep) {}
 
-Ledger::~Ledger() { flush(); }
+Ledger::~Ledger() { write_due(true); }
 
 Result<std::vector<api::Event>> Ledger::list(const api::EventQuery& query) {
   std::vector<api::Event> out;
@@ -61,32 +61,42 @@ Status Ledger::record(const api::Event& event) {
 
 Result<std::unique_ptr<Watch>> Ledger::watch() { return store_.watch(kLedgerPrefix); }
 
+api::Event Ledger::line_of(const Counted& counted) {
+  api::Event event = counted.event;
+  event.details.emplace_back("count", counted.count);
+  return event;
+}
+
 void Ledger::refused(const api::Event& event) {
+  constexpr std::size_t kMostDue = 1000;
   const MutexLock lock(mutex_);
   Counted& counted = counted_[{event.resource, event.owner, event.kind}];
-  if (minute_of(counted.event.at) != minute_of(event.at) && counted.count == 0) {
-    counted.first_written = false;
+  if (minute_of(counted.event.at) != minute_of(event.at)) {
+    // The minute before gets its own line, also when refusals come faster than flushes.
+    if (counted.count > 0 && due_.size() < kMostDue) due_.push_back(line_of(counted));
+    counted = {};
   }
   counted.event = event;
   ++counted.count;
 }
 
-void Ledger::flush() {
+void Ledger::flush() { write_due(false); }
+
+void Ledger::write_due(bool all) {
   std::vector<api::Event> due;
   {
     const MutexLock lock(mutex_);
+    due.swap(due_);
     const std::int64_t minute = minute_of(clock_.wall());
     for (auto at = counted_.begin(); at != counted_.end();) {
       Counted& counted = at->second;
-      const bool old = minute_of(counted.event.at) != minute;
-      if (counted.count > 0 && (!counted.first_written || old)) {
-        counted.event.details.emplace_back("count", counted.count);
-        due.push_back(counted.event);
-        counted.event.details.pop_back();
+      const bool over = all || minute_of(counted.event.at) != minute;
+      if (counted.count > 0 && (!counted.first_written || over)) {
+        due.push_back(line_of(counted));
         counted.count = 0;
         counted.first_written = true;
       }
-      at = old && counted.count == 0 ? counted_.erase(at) : std::next(at);
+      at = over ? counted_.erase(at) : std::next(at);
     }
   }
   // A refusal that cannot be written down is still a refusal: nothing is said about it.

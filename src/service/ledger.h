@@ -27,7 +27,7 @@ class Ledger final : public api::Events {
   Result<std::unique_ptr<Watch>> watch() override;
 
   // Counts a refusal: one line per resource, owner, kind and minute. Never on the way to an answer:
-  // flush() writes what is due.
+  // flush() writes what is due: the first at once, the others when their minute is over.
   void refused(const api::Event& event);
   void flush();
 
@@ -38,8 +38,10 @@ class Ledger final : public api::Events {
   struct Counted {
     api::Event event;
     std::int64_t count = 0;    // since the last line
-    bool first_written = false;
+    bool first_written = false;  // in this minute
   };
+  static api::Event line_of(const Counted& counted);
+  void write_due(bool all);
   using CountKey = std::tuple<std::string, std::string, std::string>;  // resource, owner, kind
 
   Status trim();
@@ -50,6 +52,7 @@ class Ledger final : public api::Events {
 
   Mutex mutex_;
   std::map<CountKey, Counted> counted_ GUARDED_BY(mutex_);
+  std::vector<api::Event> due_ GUARDED_BY(mutex_);  // lines of minutes that are over
   unsigned since_trim_ GUARDED_BY(mutex_) = 0;
 };
 

@@ -47,9 +47,16 @@ class Fields {
   }
 
   Millis duration(std::string_view name) {
+    // Far beyond what is ever written, and far below what overflows in nanoseconds.
+    constexpr std::int64_t kLongest = std::int64_t{10} * 366 * 24 * 3600 * 1000;
     const std::int64_t ms = number(name);
-    if (ms < 0) fail(cat(name, " is negative"));
-    return Millis(ms);
+    if (ms >= 0 && ms <= kLongest) return Millis(ms);
+    fail(cat(name, " is not a duration"));
+    return Millis(0);
+  }
+
+  void require(std::string_view name) {
+    if (find(name) == nullptr) fail(cat("there is no ", name));
   }
 
   Token token(std::string_view name) {
@@ -210,13 +217,18 @@ Result<Meta> decode_meta(std::string_view value) {
   auto generation = Generation::parse(fields.text("generation"));
   if (!generation) return unavailable("the store holds a damaged meta record: no generation");
   meta.generation = *generation;
+  fields.require("floor");
   meta.floor = fields.token("floor");
   meta.created_at = wall_from_ms(fields.number("created_at_ms"));
-  if (const json::value* list = fields.find("ancestors"); list != nullptr && list->is_array()) {
+  const json::value* list = fields.find("ancestors");
+  if (list != nullptr && !list->is_array()) fields.fail("ancestors is not a list");
+  if (list != nullptr && list->is_array()) {
     for (const json::value& item : list->as_array()) {
-      if (!item.is_string()) continue;
-      if (auto ancestor = Generation::parse(std::string_view(item.as_string())); ancestor) {
+      auto ancestor = Generation::parse(item.is_string() ? std::string_view(item.as_string()) : "");
+      if (ancestor) {
         meta.ancestors.push_back(*ancestor);
+      } else {
+        fields.fail("an ancestor is not a generation");
       }
     }
   }

@@ -128,9 +128,9 @@ class Store {
 
   virtual Result<Reading> read(const std::vector<std::string>& keys) = 0;
 
-  // Up to `limit` records whose key begins with `prefix` and is greater than `after` (empty: from the
-  // start), in key order; backwards, those less than `after` (empty: from the end), last first. `after`
-  // need not exist, nor begin with the prefix.
+  // Up to `limit` records whose key begins with `prefix` and is greater than `after` (empty: from
+  // the start), in key order; backwards, those less than `after` (empty: from the end), last first.
+  // `after` need not exist, nor begin with the prefix.
   struct ScanRange {
     std::string prefix;
     std::string after;
@@ -139,8 +139,8 @@ class Store {
   };
   virtual Result<Reading> scan(const ScanRange& range) = 0;
 
-  // All or nothing. Code::UnknownOutcome: sent, no answer; Code::Invalid: a key or value is too large.
-  // REQUIRES: at most kMaxSteps steps; a key at most once among the writing steps.
+  // All or nothing. Code::UnknownOutcome: sent, no answer; Code::Invalid: a key or value is too
+  // large. REQUIRES: at most kMaxSteps steps; a key at most once among the writing steps.
   virtual Result<CommitAnswer> commit(const std::vector<Step>& steps, Sync sync) = 0;
 
   // Wakes after a commit that set, removed or appended there; a touch is no change. `key` is a record's,

@@ -39,9 +39,12 @@ TEST_P(LeaseAcquire, RefusesAHeldOneWithWhoAndUntilWhen) {
 
 TEST_P(LeaseAcquire, ShowsTheHoldersNoteAndProgressToWhoIsRefused) {
   const Claim claim = client_.claim();
-  auto first = granted(client_.leases.acquire({.resource = resource("db"), .owner = owner("ann"),
-                                               .claim = claim, .terms = plain_terms(kHour),
-                                               .note = "nightly", .retake = std::nullopt,
+  auto first = granted(client_.leases.acquire({.resource = resource("db"),
+                                               .owner = owner("ann"),
+                                               .claim = claim,
+                                               .terms = plain_terms(kHour),
+                                               .note = "nightly",
+                                               .retake = std::nullopt,
                                                .count_refusal = true}),
                        "db", "ann", claim);
   ASSERT_TRUE(done(client_.leases.progress(first.grip, "row 7")));
@@ -53,8 +56,8 @@ TEST_P(LeaseAcquire, ShowsTheHoldersNoteAndProgressToWhoIsRefused) {
 
 TEST_P(LeaseAcquire, RepeatedWithTheSameClaimReturnsTheSameGrant) {
   const Grant first = acquire("db", "ann");
-  const Grant again =
-      granted(client_.bid("db", "ann", first.grip.claim, plain_terms(kHour)), "db", "ann", first.grip.claim);
+  const Grant again = granted(client_.bid("db", "ann", first.grip.claim, plain_terms(kHour)), "db",
+                              "ann", first.grip.claim);
   EXPECT_TRUE(again.answer.replayed);
   EXPECT_EQ(again.token(), first.token());
   EXPECT_TRUE(done(client_.leases.renew(again.grip, kHour)));
@@ -65,8 +68,8 @@ TEST_P(LeaseAcquire, RetakesOnlyForWhoShowsThePresentClaim) {
   const auto wrong = client_.bid("db", "ann", client_.claim(), plain_terms(kHour), client_.claim());
   EXPECT_TRUE(std::holds_alternative<api::Refused>(wrong.value()));
   const Claim claim = client_.claim();
-  const Grant second = granted(client_.bid("db", "ann", claim, plain_terms(kHour), first.grip.claim), "db",
-                               "ann", claim);
+  const Grant second = granted(
+      client_.bid("db", "ann", claim, plain_terms(kHour), first.grip.claim), "db", "ann", claim);
   EXPECT_EQ(second.token(), first.token().next());
   EXPECT_EQ(second.answer.lease.reason, core::Reason::Retaken);
   EXPECT_EQ(lost(client_.leases.renew(first.grip, kHour)), Cause::Superseded);
@@ -87,10 +90,14 @@ TEST_P(LeaseAcquire, RefusesTermsThatCannotBeKept) {
 }
 
 TEST_P(LeaseAcquire, RefusesANoteThatWouldSpoilTheRecord) {
-  for (const std::string& note : {std::string("\xFF"), std::string("a\nb"), std::string(5000, 'n')}) {
-    const auto answer = client_.leases.acquire({.resource = resource("db"), .owner = owner("ann"),
-                                                .claim = client_.claim(), .terms = plain_terms(kHour),
-                                                .note = note, .retake = std::nullopt,
+  for (const std::string& note :
+       {std::string("\xFF"), std::string("a\nb"), std::string(5000, 'n')}) {
+    const auto answer = client_.leases.acquire({.resource = resource("db"),
+                                                .owner = owner("ann"),
+                                                .claim = client_.claim(),
+                                                .terms = plain_terms(kHour),
+                                                .note = note,
+                                                .retake = std::nullopt,
                                                 .count_refusal = true});
     ASSERT_FALSE(answer);
     EXPECT_EQ(answer.error().code, Code::Invalid);
@@ -99,9 +106,13 @@ TEST_P(LeaseAcquire, RefusesANoteThatWouldSpoilTheRecord) {
 }
 
 TEST_P(LeaseAcquire, NeedsAnOwner) {
-  const auto answer = client_.leases.acquire({.resource = resource("db"), .owner = Owner(),
-                                              .claim = client_.claim(), .terms = plain_terms(kHour),
-                                              .note = "", .retake = std::nullopt, .count_refusal = true});
+  const auto answer = client_.leases.acquire({.resource = resource("db"),
+                                              .owner = Owner(),
+                                              .claim = client_.claim(),
+                                              .terms = plain_terms(kHour),
+                                              .note = "",
+                                              .retake = std::nullopt,
+                                              .count_refusal = true});
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().code, Code::Invalid);
 }
@@ -139,8 +150,8 @@ TEST_P(LeaseAcquire, OfEightThreadsOneGetsIt) {
   std::vector<std::thread> threads;
   for (int i = 0; i < 8; ++i) {
     threads.emplace_back([&] {
-      const auto answer = client_.bid("db", "same", Claim::parse(os::SystemRandom().id_hex()).value(),
-                                      plain_terms(kHour));
+      const auto answer = client_.bid(
+          "db", "same", Claim::parse(os::SystemRandom().id_hex()).value(), plain_terms(kHour));
       if (answer && std::holds_alternative<api::Granted>(*answer)) ++grants;
     });
   }

@@ -9,10 +9,11 @@ using core::State;
 
 class LeaseBooks : public LeaseTest {
  protected:
-  std::vector<std::string> names(std::string prefix, std::string after = "", std::size_t limit = 100) {
+  std::vector<std::string> names(std::string prefix, std::string after = "",
+                                 std::size_t limit = 100) {
     std::vector<std::string> out;
-    const auto leases =
-        client_.leases.list({.prefix = std::move(prefix), .after = std::move(after), .limit = limit});
+    const auto leases = client_.leases.list(
+        {.prefix = std::move(prefix), .after = std::move(after), .limit = limit});
     for (const api::Lease& lease : leases.value()) out.push_back(lease.resource);
     return out;
   }
@@ -110,9 +111,8 @@ TEST_P(LeaseBooks, LedgerTellsEveryChangeInOrder) {
   ASSERT_TRUE(done(client_.leases.transfer(order("db", four.token()), owner("ed"), kHour)));
   const Grant five = acquire("db", "ed");
   ASSERT_TRUE(done(client_.leases.revoke(order("db", five.token()), Reason::Revoked)));
-  EXPECT_EQ(kinds("db"),
-            (Names{"granted", "released", "granted", "stalled", "granted", "expired", "granted",
-                   "transferred", "granted", "revoked"}));
+  EXPECT_EQ(kinds("db"), (Names{"granted", "released", "granted", "stalled", "granted", "expired",
+                                "granted", "transferred", "granted", "revoked"}));
   const auto all = events("db");
   EXPECT_EQ(all[0].owner, "ann");
   EXPECT_EQ(all[0].token, 1U);
@@ -124,7 +124,8 @@ TEST_P(LeaseBooks, LedgerGoesOnFromANumberAndGivesTheNewest) {
   for (const char* name : {"a", "b", "c", "d"}) acquire(name);
   const auto all = events();
   const auto rest =
-      client_.ledger.list({.after = all[1].number, .prefix = "", .limit = 10, .newest = false}).value();
+      client_.ledger.list({.after = all[1].number, .prefix = "", .limit = 10, .newest = false})
+          .value();
   ASSERT_EQ(rest.size(), 2U);
   EXPECT_EQ(rest[0].resource, "c");
   const auto newest =

@@ -27,13 +27,14 @@ class Client {
       : store(site.open()),
         ledger(*store, site.clock(), 10'000),
         leases(*store, ledger,
-               service::begin_life(*store, random, site.clock().wall(), nullptr, {}).value(), site.clock(),
-               random, nullptr) {}
+               service::begin_life(*store, random, site.clock().wall(), nullptr, {}).value(),
+               site.clock(), random, nullptr) {}
 
   Claim claim() { return Claim::make(random); }
 
   Result<api::AcquireAnswer> bid(std::string_view name, std::string_view who, const Claim& claim,
-                                 const core::Terms& terms, std::optional<Claim> retake = std::nullopt) {
+                                 const core::Terms& terms,
+                                 std::optional<Claim> retake = std::nullopt) {
     return leases.acquire({.resource = resource(name),
                            .owner = owner(who),
                            .claim = claim,
@@ -88,7 +89,9 @@ class LeaseTest : public ::testing::TestWithParam<StoreCase> {
     const auto* no = std::get_if<api::Lost>(&*answer);
     return no == nullptr ? core::Cause::None : no->cause;
   }
-  static bool done(const Result<api::HoldAnswer>& answer) { return lost(answer) == core::Cause::None; }
+  static bool done(const Result<api::HoldAnswer>& answer) {
+    return lost(answer) == core::Cause::None;
+  }
   api::Lease get(std::string_view name) { return client_.leases.get(resource(name)).value(); }
   core::State state(std::string_view name) { return get(name).state; }
   bool wait_for(std::string_view name, core::State wanted) {
@@ -98,7 +101,8 @@ class LeaseTest : public ::testing::TestWithParam<StoreCase> {
     return {.resource = resource(name), .expected = expected, .why = "because", .by = "op"};
   }
   std::vector<api::Event> events(const std::string& prefix = "") {
-    return client_.ledger.list({.after = "", .prefix = prefix, .limit = 1000, .newest = false}).value();
+    return client_.ledger.list({.after = "", .prefix = prefix, .limit = 1000, .newest = false})
+        .value();
   }
   std::vector<std::string> kinds(const std::string& prefix = "") {
     std::vector<std::string> out;
@@ -110,8 +114,8 @@ class LeaseTest : public ::testing::TestWithParam<StoreCase> {
   Client client_{*site_};
 };
 
-#define STINT_LEASES_ON_EVERY_STORE(Suite)                                      \
-  INSTANTIATE_TEST_SUITE_P(Store, Suite, ::testing::ValuesIn(stores()),         \
+#define STINT_LEASES_ON_EVERY_STORE(Suite)                              \
+  INSTANTIATE_TEST_SUITE_P(Store, Suite, ::testing::ValuesIn(stores()), \
                            [](const auto& each) { return each.param.name; })
 
 }  // namespace stint::testing

@@ -72,8 +72,8 @@ TEST_P(LeaseHold, EveryVerbOfAHolderNeedsTokenClaimAndOwner) {
   who.owner = owner("bob");
   api::Grip token = grant.grip;
   token.token = grant.token().next();
-  for (const auto& [grip, cause] : {std::pair{claim, Cause::NotHolder}, {who, Cause::NotHolder},
-                                    {token, Cause::Restored}}) {
+  for (const auto& [grip, cause] :
+       {std::pair{claim, Cause::NotHolder}, {who, Cause::NotHolder}, {token, Cause::Restored}}) {
     const api::Grip wrong = without_hint(grip);
     EXPECT_EQ(lost(client_.leases.renew(wrong, kHour)), cause);
     EXPECT_EQ(lost(client_.leases.release(wrong, false)), cause);
@@ -173,7 +173,8 @@ TEST_P(LeaseHold, ProgressIsHandedToTheSuccessor) {
 
 TEST_P(LeaseHold, RefusesAProgressMarkerThatIsNoLine) {
   const Grant grant = acquire("db");
-  for (const std::string& marker : {std::string("a\nb"), std::string("\xFF"), std::string(1025, 'x')}) {
+  for (const std::string& marker :
+       {std::string("a\nb"), std::string("\xFF"), std::string(1025, 'x')}) {
     const auto answer = client_.leases.progress(grant.grip, marker);
     ASSERT_FALSE(answer);
     EXPECT_EQ(answer.error().code, Code::Invalid);

@@ -54,8 +54,10 @@ TEST_P(LeaseOrder, RevokeTakesItFromEverybody) {
 // EVIDENCE-OF: G8
 TEST_P(LeaseOrder, NeedsTheExpectedToken) {
   acquire("db", "ann");
-  EXPECT_EQ(lost(client_.leases.revoke(order("db", Token(2)), core::Reason::Revoked)), Cause::WrongToken);
-  EXPECT_EQ(lost(client_.leases.transfer(order("db", Token(2)), owner("x"), kHour)), Cause::WrongToken);
+  EXPECT_EQ(lost(client_.leases.revoke(order("db", Token(2)), core::Reason::Revoked)),
+            Cause::WrongToken);
+  EXPECT_EQ(lost(client_.leases.transfer(order("db", Token(2)), owner("x"), kHour)),
+            Cause::WrongToken);
   EXPECT_EQ(lost(client_.leases.revoke(order("none", Token(1)), core::Reason::Revoked)),
             Cause::WrongToken);
   EXPECT_EQ(state("db"), State::Held);
@@ -72,9 +74,12 @@ TEST_P(LeaseOrder, WorksOnAnExpiredRecordToShutALateWriterOut) {
 
 TEST_P(LeaseOrder, NeedsAReasonAndAName) {
   acquire("db", "ann");
-  for (const auto& [why, by] : {std::pair<std::string, std::string>{"", "op"}, {"w", ""}, {"a\nb", "op"},
+  for (const auto& [why, by] : {std::pair<std::string, std::string>{"", "op"},
+                                {"w", ""},
+                                {"a\nb", "op"},
                                 {std::string(1025, 'w'), "op"}}) {
-    const api::OrderRequest bad{.resource = resource("db"), .expected = Token(1), .why = why, .by = by};
+    const api::OrderRequest bad{
+        .resource = resource("db"), .expected = Token(1), .why = why, .by = by};
     EXPECT_FALSE(client_.leases.revoke(bad, core::Reason::Revoked));
     EXPECT_FALSE(client_.leases.transfer(bad, owner("x"), kHour));
   }

@@ -139,7 +139,8 @@ TEST_P(SeamCommit, TakesAsManyAndAsLargeAsItSaysAndRefusesMore) {
   }
   EXPECT_TRUE(commit(steps));
   EXPECT_TRUE(commit({set(std::string(store::Store::kMaxKeyBytes, 'k'), "v")}));
-  const auto value = store_->commit({set("a", "1"), set("v", std::string(4097, 'v'))}, store::Sync::Relaxed);
+  const auto value =
+      store_->commit({set("a", "1"), set("v", std::string(4097, 'v'))}, store::Sync::Relaxed);
   ASSERT_FALSE(value);
   EXPECT_EQ(value.error().code, Code::Invalid);
   const auto key = store_->commit({set(std::string(1025, 'k'), "v")}, store::Sync::Relaxed);

@@ -1,4 +1,5 @@
-// What the seam's conformance tests share: one store of the case at hand, and short ways to write steps.
+// What the seam's conformance tests share: one store of the case at hand, and short ways to write
+// steps.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -55,9 +56,12 @@ inline Step timed(Step step, Step::TimerOp op, Millis ttl = Millis(0)) {
   return step;
 }
 
-inline store::Store::ScanRange under(std::string prefix, std::string after = "", std::size_t limit = 100,
-                                     bool backwards = false) {
-  return {.prefix = std::move(prefix), .after = std::move(after), .limit = limit, .backwards = backwards};
+inline store::Store::ScanRange under(std::string prefix, std::string after = "",
+                                     std::size_t limit = 100, bool backwards = false) {
+  return {.prefix = std::move(prefix),
+          .after = std::move(after),
+          .limit = limit,
+          .backwards = backwards};
 }
 
 constexpr Millis kLong{600'000};

@@ -9,8 +9,8 @@ STINT_FOR_EVERY_STORE(SeamRead);
 class SeamScan : public SeamTest {
  protected:
   void SetUp() override {
-    commit({set("a/1", "1"), set("b/1", "1"), set("b/2", "2"), set("b/3", "3"), set("b/\xC3\xA9", "e"),
-            set("b", "-"), set("c/1", "1")});
+    commit({set("a/1", "1"), set("b/1", "1"), set("b/2", "2"), set("b/3", "3"),
+            set("b/\xC3\xA9", "e"), set("b", "-"), set("c/1", "1")});
   }
 };
 STINT_FOR_EVERY_STORE(SeamScan);
@@ -88,8 +88,7 @@ TEST_P(SeamScan, GoesOnAfterAKeyThatNeedNotBeThere) {
 }
 
 TEST_P(SeamScan, GoesBackwardsFromTheEndOrFromAKey) {
-  EXPECT_EQ(keys(under("b/", "", 2, true)),
-            (Keys{"b/\xC3\xA9", "b/3"}));
+  EXPECT_EQ(keys(under("b/", "", 2, true)), (Keys{"b/\xC3\xA9", "b/3"}));
   EXPECT_EQ(keys(under("b/", "b/3", 9, true)), (Keys{"b/2", "b/1"}));
   EXPECT_EQ(keys(under("b/", "b/1", 9, true)), Keys{});
 }

@@ -8,10 +8,10 @@ using Op = Step::TimerOp;
 
 class SeamTimer : public SeamTest {
  protected:
-  Millis brief() const {
-    return std::max(site_->short_ttl(), store_->capabilities().smallest_ttl);
+  Millis brief() const { return std::max(site_->short_ttl(), store_->capabilities().smallest_ttl); }
+  void start(const std::string& key, Millis ttl) {
+    ASSERT_TRUE(commit({timed(set(key, "v"), Op::Start, ttl)}));
   }
-  void start(const std::string& key, Millis ttl) { ASSERT_TRUE(commit({timed(set(key, "v"), Op::Start, ttl)})); }
   bool holds(const std::string& key, TimerState state) {
     return conflict({demanding(check(key), state)}) == -1;
   }
@@ -23,8 +23,10 @@ TEST_P(SeamTimer, DemandsAreMetByExactlyTheStateThatItHas) {
   start("fire", brief());
   commit({set("none", "v")});
   ASSERT_TRUE(wait_until_fired("fire"));
-  for (const auto& [key, is] : {std::pair{"none", TimerState::None}, {"run", TimerState::Running},
-                                {"fire", TimerState::Fired}, {"absent", TimerState::None}}) {
+  for (const auto& [key, is] : {std::pair{"none", TimerState::None},
+                                {"run", TimerState::Running},
+                                {"fire", TimerState::Fired},
+                                {"absent", TimerState::None}}) {
     for (const TimerState asked : {TimerState::None, TimerState::Running, TimerState::Fired}) {
       EXPECT_EQ(holds(key, asked), asked == is) << key;
     }
@@ -45,7 +47,8 @@ TEST_P(SeamTimer, IsJudgedAtTheCommitAndNotAtTheRead) {
   const store::Entry read = get("k");
   EXPECT_EQ(read.timer.state, TimerState::Running);
   ASSERT_TRUE(wait_until_fired("k"));
-  Step renew = timed(demanding(seen(touch("k"), read.version), TimerState::Running), Op::Extend, kLong);
+  Step renew =
+      timed(demanding(seen(touch("k"), read.version), TimerState::Running), Op::Extend, kLong);
   EXPECT_EQ(conflict({renew}), 0);
   EXPECT_EQ(get("k").timer.state, TimerState::Fired);
 }

@@ -15,7 +15,9 @@ class SeamWatch : public SeamTest {
     return os::wait_readable({watch.fd()}, until).front();
   }
   static const Clock& clock();
-  std::unique_ptr<Watch> watch(const std::string& key) { return std::move(store_->watch(key).value()); }
+  std::unique_ptr<Watch> watch(const std::string& key) {
+    return std::move(store_->watch(key).value());
+  }
 };
 STINT_FOR_EVERY_STORE(SeamWatch);
 
@@ -89,7 +91,8 @@ TEST_P(SeamWatch, NeverSleepsThroughAChange) {
   const auto w = watch("k/r");
   std::thread writer([&] {
     for (int i = 1; i <= kChanges; ++i) {
-      EXPECT_TRUE(store_->commit({set("k/r", std::to_string(i))}, store::Sync::Relaxed).has_value());
+      EXPECT_TRUE(
+          store_->commit({set("k/r", std::to_string(i))}, store::Sync::Relaxed).has_value());
     }
   });
   std::string last;

@@ -25,7 +25,8 @@ class Shared final : public store::Store {
     return store_->read(keys);
   }
   Result<store::Reading> scan(const ScanRange& range) override { return store_->scan(range); }
-  Result<store::CommitAnswer> commit(const std::vector<store::Step>& steps, store::Sync sync) override {
+  Result<store::CommitAnswer> commit(const std::vector<store::Step>& steps,
+                                     store::Sync sync) override {
     return store_->commit(steps, sync);
   }
   Result<std::unique_ptr<Watch>> watch(std::string_view key) override { return store_->watch(key); }
@@ -92,7 +93,8 @@ bool Site::eventually(const std::function<bool()>& condition) {
 TemporaryDirectory::TemporaryDirectory() {
   // Memory rather than a disk where there is some: syncs cost nothing there.
   const bool shm = std::filesystem::is_directory("/dev/shm");
-  path_ = (shm ? "/dev/shm" : std::filesystem::temp_directory_path().string()) + "/stint-test-XXXXXX";
+  path_ =
+      (shm ? "/dev/shm" : std::filesystem::temp_directory_path().string()) + "/stint-test-XXXXXX";
   CHECK(::mkdtemp(path_.data()) != nullptr, "cannot make a temporary directory");
 }
 

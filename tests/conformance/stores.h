@@ -1,7 +1,7 @@
 // The stores that the conformance suite runs on. A new store adds one line to stores() and a Site.
 //
-// A Site is a place where one store lives; it can be opened several times, as several processes would.
-// Times are taken from the site: a fake clock is moved, a real one is waited for.
+// A Site is a place where one store lives; it can be opened several times, as several processes
+// would. Times are taken from the site: a fake clock is moved, a real one is waited for.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,9 @@ namespace stint::testing {
 class FakeClock final : public Clock {
  public:
   MonoTime mono() const override { return MonoTime(Nanos(now_.load())); }
-  WallTime wall() const override { return WallTime(Millis(1'700'000'000'000 + now_.load() / 1'000'000)); }
+  WallTime wall() const override {
+    return WallTime(Millis(1'700'000'000'000 + now_.load() / 1'000'000));
+  }
   void advance(Nanos by) { now_ += by.count(); }
 
  private:
@@ -64,8 +66,8 @@ class TemporaryDirectory {
   std::string path_;
 };
 
-// Runs `work` in `count` processes at once; the exit codes are what it returned. REQUIRES: no store is
-// open and no other thread runs in this process.
+// Runs `work` in `count` processes at once; the exit codes are what it returned. REQUIRES: no store
+// is open and no other thread runs in this process.
 std::vector<int> in_processes(int count, const std::function<int(int)>& work);
 
 }  // namespace stint::testing

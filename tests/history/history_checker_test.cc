@@ -50,7 +50,8 @@ class Tale {
     event.ttl = Millis(ttl_ms);
     end(event, Phase::Ok, at_ms);
   }
-  void lost(std::string_view verb, std::uint64_t token, std::string cause, std::optional<int> at_ms = {}) {
+  void lost(std::string_view verb, std::uint64_t token, std::string cause,
+            std::optional<int> at_ms = {}) {
     HistoryEvent event = begin(verb, token);
     event.cause = std::move(cause);
     end(event, Phase::Fail, at_ms);

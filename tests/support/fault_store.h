@@ -1,7 +1,8 @@
 // A store that keeps its promises badly: answers get lost, requests get lost, commits come late.
 //
-// What it holds is a real MemoryStore on a simulated clock; only the way there and back is faulty. Every
-// fault is one that a network gives: an answer UnknownOutcome was applied, was not, or will be.
+// What it holds is a real MemoryStore on a simulated clock; only the way there and back is faulty.
+// Every fault is one that a network gives: an answer UnknownOutcome was applied, was not, or will
+// be.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +18,12 @@ namespace stint::test {
 
 // Chances in a thousand, for each commit (unavailable_read: for each read).
 struct FaultPlan {
-  unsigned lose_reply = 30;       // applied, answered UnknownOutcome
-  unsigned lose_request = 20;     // not applied, answered UnknownOutcome
-  unsigned unavailable = 20;      // not applied, answered Unavailable
-  unsigned apply_late = 20;       // answered UnknownOutcome, applied up to `latest` later
-  unsigned slow = 200;            // others run, up to `slowest`, between the call and the commit
-  unsigned slow_reply = 100;      // others run between the commit and its answer
+  unsigned lose_reply = 30;    // applied, answered UnknownOutcome
+  unsigned lose_request = 20;  // not applied, answered UnknownOutcome
+  unsigned unavailable = 20;   // not applied, answered Unavailable
+  unsigned apply_late = 20;    // answered UnknownOutcome, applied up to `latest` later
+  unsigned slow = 200;         // others run, up to `slowest`, between the call and the commit
+  unsigned slow_reply = 100;   // others run between the commit and its answer
   unsigned unavailable_read = 10;
   Millis latest{2'000};
   Millis slowest{400};

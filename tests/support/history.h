@@ -1,13 +1,13 @@
 // What clients saw, line by line: the raw material of the history checker.
 //
-// A file of JSON lines. Each operation writes an `invoke` line before it is sent and an `ok`, `fail` or
-// `info` line after its answer; a line is one write() with O_APPEND, so that threads and processes
-// share a file. Hence the rule that the checker rests on: if A's last line stands before B's invoke
-// line, then A really ended before B began, whatever any clock says.
+// A file of JSON lines. Each operation writes an `invoke` line before it is sent and an `ok`,
+// `fail` or `info` line after its answer; a line is one write() with O_APPEND, so that threads and
+// processes share a file. Hence the rule that the checker rests on: if A's last line stands before
+// B's invoke line, then A really ended before B began, whatever any clock says.
 //
 //   ok    it happened          fail  it did not, for the given cause
-//   info  unknown: it may have happened, may not, or may happen later; so does an operation without a
-//         second line (its client was killed)
+//   info  unknown: it may have happened, may not, or may happen later; so is an operation without
+//         a second line (its client was killed)
 //
 // Thread safety: History is safe from any thread.
 #pragma once
@@ -34,7 +34,7 @@ constexpr std::string_view kRelease = "release";
 constexpr std::string_view kTransfer = "transfer";
 constexpr std::string_view kRevoke = "revoke";
 constexpr std::string_view kCheck = "check";
-constexpr std::string_view kExpired = "expired";  // seen at store_time: the lease had run out by itself
+constexpr std::string_view kExpired = "expired";  // seen at store_time: it had run out by itself
 constexpr std::string_view kCrash = "crash";      // of the store, by the test; no resource
 }  // namespace verbs
 
@@ -46,19 +46,19 @@ struct HistoryEvent {
   std::string client;
   std::string verb;
   std::string resource;
-  // acquire ok: the token granted. Other verbs of a holder: the token shown. transfer, revoke: the one
-  // that they moved to (ok).
+  // acquire ok: the token granted. Other verbs of a holder: the token shown. transfer, revoke: the
+  // one that they moved to (ok).
   Token token;
-  Token ends;    // the token whose grant this ends if it happens: transfer, revoke, re-take
-  Token holder;  // acquire fail: who has it
-  std::string cause;      // fail: a word of core::Cause, or "held", "resting"; acquire ok: the reason
-  bool replayed = false;  // acquire ok: an earlier grant to the same claim
-  std::optional<Millis> ttl;         // ok: as granted
-  std::optional<Millis> remaining;   // renew ok: what is left, as reported
-  std::optional<Nanos> local;        // the client's monotonic clock
-  std::optional<Nanos> store_time;   // the store's clock, in its answer
-  std::string key;                   // for guards: the idempotency key
-  std::uint64_t version = 0;         // for guards: the version after it
+  Token ends;         // the token whose grant this ends if it happens: transfer, revoke, re-take
+  Token holder;       // acquire fail: who has it
+  std::string cause;  // fail: of core::Cause, or "held", "resting"; acquire ok: the reason
+  bool replayed = false;            // acquire ok: an earlier grant to the same claim
+  std::optional<Millis> ttl;        // ok: as granted
+  std::optional<Millis> remaining;  // renew ok: what is left, as reported
+  std::optional<Nanos> local;       // the client's monotonic clock
+  std::optional<Nanos> store_time;  // the store's clock, in its answer
+  std::string key;                  // for guards: the idempotency key
+  std::uint64_t version = 0;        // for guards: the version after it
 };
 
 std::string to_line(const HistoryEvent& event);

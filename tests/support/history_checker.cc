@@ -82,9 +82,11 @@ void Timeline::find_grants() {
   // The answer that gave it out was lost: its repetition stands for it.
   for (const Operation& operation : operations_) {
     if (!gives_token(operation) || !operation.event.replayed) continue;
-    if (first_grant_.emplace(operation.event.token, &operation).second) grants_.push_back(&operation);
+    if (first_grant_.emplace(operation.event.token, &operation).second)
+      grants_.push_back(&operation);
   }
-  std::ranges::stable_sort(grants_, {}, [](const Operation* grant) { return grant->event.store_time; });
+  std::ranges::stable_sort(grants_, {},
+                           [](const Operation* grant) { return grant->event.store_time; });
 }
 
 void Timeline::bound_times() {
@@ -118,9 +120,8 @@ const std::vector<const Operation*>& Timeline::list(const ByToken& map, Token to
 }
 
 bool Timeline::crashed_between(const Operation& before, const Operation& after) const {
-  return std::ranges::any_of(crashes_, [&](std::size_t line) {
-    return before.answered < line && line < after.invoked;
-  });
+  return std::ranges::any_of(
+      crashes_, [&](std::size_t line) { return before.answered < line && line < after.invoked; });
 }
 
 bool Timeline::surely_before(const Operation& a, const Operation& b) const {
@@ -161,14 +162,15 @@ void report(Violations& out, const Invariant& rule, std::string why,
             const std::vector<const Operation*>& operations) {
   Violation violation{rule.number, rule.name, std::move(why), {}};
   for (const Operation* operation : operations) {
-    violation.operations.push_back(cat("line ", operation->invoked + 1, ": ", to_line(operation->event)));
+    violation.operations.push_back(
+        cat("line ", operation->invoked + 1, ": ", to_line(operation->event)));
   }
   out.push_back(std::move(violation));
 }
 
 std::string HistoryReport::text() const {
-  std::string out = cat(violations.empty() ? "clean: " : "BROKEN: ", operations, " operations (", unknown,
-                        " unknown)");
+  std::string out = cat(violations.empty() ? "clean: " : "BROKEN: ", operations, " operations (",
+                        unknown, " unknown)");
   for (const auto& [verb, count] : verbs) out += cat(' ', verb, '=', count);
   out += '\n';
   for (const Violation& violation : violations) {

@@ -25,9 +25,9 @@ namespace stint::test {
 
 // Both lines of an operation, joined.
 struct Operation {
-  HistoryEvent event;         // the last line; phase Invoke never: without an answer it is Info
-  std::size_t invoked = 0;    // line numbers: the order of real time
-  std::size_t answered = 0;   // SIZE_MAX: never
+  HistoryEvent event;        // the last line; phase Invoke never: without an answer it is Info
+  std::size_t invoked = 0;   // line numbers: the order of real time
+  std::size_t answered = 0;  // SIZE_MAX: never
 
   bool ok() const { return event.phase == Phase::Ok; }
   bool unknown() const { return event.phase == Phase::Info; }
@@ -47,7 +47,8 @@ struct Violation {
   std::vector<std::string> operations;  // one line each, as recorded
 };
 
-// One resource's operations in the order of their first lines, with what a rule needs to know of time.
+// One resource's operations in the order of their first lines, with what a rule needs to know of
+// time.
 class Timeline {
  public:
   Timeline(std::vector<Operation> operations, std::vector<std::size_t> crashes,
@@ -84,8 +85,8 @@ class Timeline {
   std::map<Token, const Operation*> first_grant_;
   ByToken by_token_;
   ByToken by_end_;
-  std::map<std::size_t, Nanos> latest_by_answer_;   // line -> largest store time answered up to it
-  std::map<std::size_t, Nanos> earliest_by_invoke_; // line -> smallest store time sent from it on
+  std::map<std::size_t, Nanos> latest_by_answer_;    // line -> largest store time answered up to it
+  std::map<std::size_t, Nanos> earliest_by_invoke_;  // line -> smallest store time sent from it on
 };
 
 using Violations = std::vector<Violation>;
@@ -106,7 +107,8 @@ struct HistoryReport {
   std::string text() const;
 };
 
-HistoryReport check_history(const std::vector<HistoryEvent>& history, const CheckOptions& options = {},
+HistoryReport check_history(const std::vector<HistoryEvent>& history,
+                            const CheckOptions& options = {},
                             const std::vector<Invariant>& rules = invariants());
 
 // For further rules: notes a violation with the lines of the operations involved.

@@ -20,9 +20,10 @@ bool takes_up(const Operation& reservation, const Operation& taken) {
          reservation.event.token == taken.event.token;
 }
 
-// 1 and 2: a token that is not above one given out before. What lies between decides the name: with a
-// crash of the store in between a token was forgotten, without one it was counted wrongly.
-void tokens_grow(const Timeline& timeline, const Invariant& rule, Violations& out, bool over_crash) {
+// 1 and 2: a token that is not above one given out before. What lies between decides the name: with
+// a crash of the store in between a token was forgotten, without one it was counted wrongly.
+void tokens_grow(const Timeline& timeline, const Invariant& rule, Violations& out,
+                 bool over_crash) {
   std::vector<const Operation*> by_answer = timeline.grants();
   std::ranges::sort(by_answer, {}, &Operation::answered);
   std::vector<const Operation*> by_invoke = timeline.grants();
@@ -37,7 +38,8 @@ void tokens_grow(const Timeline& timeline, const Invariant& rule, Violations& ou
     if (takes_up(*highest, *grant)) continue;
     if (timeline.crashed_between(*highest, *grant) != over_crash) continue;
     report(out, rule,
-           cat("token ", number(grant->event.token), " was given out after ", number(highest->event.token)),
+           cat("token ", number(grant->event.token), " was given out after ",
+               number(highest->event.token)),
            {highest, grant});
   }
 }
@@ -59,7 +61,8 @@ void overlapping_tokens_grow(const Timeline& timeline, const Invariant& rule, Vi
                                  : first.event.token < second.event.token;
     if (!overlap || grows || takes_up(first, second)) continue;
     report(out, rule,
-           cat("token ", number(second.event.token), " was given out after ", number(first.event.token)),
+           cat("token ", number(second.event.token), " was given out after ",
+               number(first.event.token)),
            {&first, &second});
   }
 }
@@ -186,7 +189,8 @@ void never_resurrects(const Timeline& timeline, const Invariant& rule, Violation
     if (!event.remaining || !event.store_time) continue;
     const auto before = timeline.expiry(event.token, *event.store_time - Nanos(1));
     if (before && *event.store_time + *event.remaining + Millis(1) < *before) {
-      report(out, rule, cat("the renewal of token ", number(event.token), " shortened it"), {&renewal});
+      report(out, rule, cat("the renewal of token ", number(event.token), " shortened it"),
+             {&renewal});
     }
   }
 }
@@ -219,7 +223,8 @@ void release_exact(const Timeline& timeline, const Invariant& rule, Violations& 
     }
     if (event.phase != Phase::Fail) continue;
     if (event.cause == "released" && !release_asked_for(timeline, event.token, operation)) {
-      report(out, rule, cat("token ", number(event.token), " was released, and nobody asked for it"),
+      report(out, rule,
+             cat("token ", number(event.token), " was released, and nobody asked for it"),
              {&operation});
     }
     if (!is_verb(operation, verbs::kAcquire) || event.cause != "held") continue;

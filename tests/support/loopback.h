@@ -10,8 +10,8 @@
 
 namespace stint::test {
 
-// A port that is free now, below the range from which the kernel gives out ports for connections: so
-// that nobody takes it by chance while its server is down between a kill and a restart.
+// A port that is free now, below the range from which the kernel gives out ports for connections:
+// so that nobody takes it by chance while its server is down between a kill and a restart.
 std::uint16_t free_port();
 
 struct Listener {
@@ -28,7 +28,7 @@ bool send_all(int fd, std::string_view bytes, Millis deadline = Millis(5'000));
 
 struct Received {
   std::string bytes;
-  bool closed = false;     // by the other side, also by a reset
+  bool closed = false;  // by the other side, also by a reset
   bool timed_out = false;
 };
 // Until at least `enough` bytes are there, the other side closes or the deadline passes.

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -63,8 +64,8 @@ os::Fd open_file(const std::string& path, int flags) {
   return fd;
 }
 
-// Everything that the child needs, made before the fork: after it only system calls are allowed, since
-// the test may have threads.
+// Everything that the child needs, made before the fork: after it only system calls are allowed,
+// since the test may have threads.
 struct Launch {
   std::string program;
   std::vector<char*> argv;
@@ -74,6 +75,7 @@ struct Launch {
   int out = -1;
   int err = -1;
   bool die_with_parent = false;
+  int processor = -1;
 };
 
 [[noreturn]] void become(const Launch& launch) {
@@ -83,6 +85,12 @@ struct Launch {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   ::signal(SIGPIPE, SIG_DFL);
   if (launch.die_with_parent) ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (launch.processor >= 0) {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(static_cast<std::size_t>(launch.processor), &one);
+    ::sched_setaffinity(0, sizeof one, &one);
+  }
   if (launch.cwd != nullptr && ::chdir(launch.cwd) != 0) ::_exit(kNotStarted);
   ::dup2(launch.in, 0);
   ::dup2(launch.out, 1);
@@ -159,7 +167,8 @@ Child::Child(const Command& command) {
                 .in = in.get(),
                 .out = out.get(),
                 .err = err.get(),
-                .die_with_parent = command.die_with_parent};
+                .die_with_parent = command.die_with_parent,
+                .processor = command.one_processor ? ::sched_getcpu() : -1};
   if (launch.program.empty()) {
     write_text(files_.file("err"), cat(argv.front(), ": not found\n"));
     exit_ = Exit{.code = kNotStarted};

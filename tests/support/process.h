@@ -55,6 +55,8 @@ struct Command {
   std::string cwd = {};
   // SIGKILL when the *thread* that spawned it ends: for servers, so that a killed test leaves none.
   bool die_with_parent = false;
+  // It and its children on one processor: a tracer and its program are ten times faster so.
+  bool one_processor = false;
 };
 
 struct Exit {

@@ -8,17 +8,19 @@ namespace {
 
 TEST(Process, RunsToTheEndWithInputEnvironmentAndFolder) {
   const TempDir folder;
-  const Finished done = run({.argv = {"sh", "-c", "cat; echo $GREETING; pwd; echo oops >&2; exit 3"},
-                             .env = {{"GREETING", "hello"}},
-                             .stdin_text = "input\n",
-                             .cwd = folder.path()});
+  const Finished done =
+      run({.argv = {"sh", "-c", "cat; echo $GREETING; pwd; echo oops >&2; exit 3"},
+           .env = {{"GREETING", "hello"}},
+           .stdin_text = "input\n",
+           .cwd = folder.path()});
   EXPECT_EQ(done.exit_code, 3);
   EXPECT_EQ(done.out, "input\nhello\n" + folder.path() + "\n");
   EXPECT_EQ(done.err, "oops\n");
 }
 
 TEST(Process, TakesAVariableAway) {
-  const Finished done = run({.argv = {"sh", "-c", "echo ${HOME-none}"}, .env = {{"HOME", std::nullopt}}});
+  const Finished done =
+      run({.argv = {"sh", "-c", "echo ${HOME-none}"}, .env = {{"HOME", std::nullopt}}});
   EXPECT_EQ(done.out, "none\n");
 }
 

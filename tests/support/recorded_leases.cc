@@ -2,8 +2,8 @@
 
 namespace stint::test {
 
-HistoryEvent RecordedLeases::invoke(std::string_view verb, const ResourceName& resource, Token token,
-                                    Token ends) {
+HistoryEvent RecordedLeases::invoke(std::string_view verb, const ResourceName& resource,
+                                    Token token, Token ends) {
   HistoryEvent event;
   event.op = history_.next_op(client_);
   event.client = client_;
@@ -25,7 +25,8 @@ void RecordedLeases::failed(HistoryEvent event, const Error& error) {
   history_.write(event);
 }
 
-void RecordedLeases::answered(HistoryEvent event, const Result<api::HoldAnswer>& answer, Token token) {
+void RecordedLeases::answered(HistoryEvent event, const Result<api::HoldAnswer>& answer,
+                              Token token) {
   if (!answer) return failed(std::move(event), answer.error());
   event.local = clock_.mono().time_since_epoch();
   if (const auto* lost = std::get_if<api::Lost>(&*answer)) {
@@ -41,7 +42,8 @@ void RecordedLeases::answered(HistoryEvent event, const Result<api::HoldAnswer>&
   history_.write(event);
 }
 
-Result<api::AcquireAnswer> RecordedLeases::acquire(const api::AcquireRequest& request, Token retaken) {
+Result<api::AcquireAnswer> RecordedLeases::acquire(const api::AcquireRequest& request,
+                                                   Token retaken) {
   HistoryEvent event = invoke(verbs::kAcquire, request.resource, {}, retaken);
   auto answer = leases_.acquire(request);
   if (!answer) {

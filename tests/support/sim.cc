@@ -26,9 +26,8 @@ void Scheduler::add(Actor& actor, const SimClock& clock) {
 }
 
 Scheduler::Slot& Scheduler::slot_of(const Actor& actor) {
-  const auto found = std::ranges::find(slots_, &actor, [](const Slot& slot) -> const Actor* {
-    return slot.actor;
-  });
+  const auto found = std::ranges::find(slots_, &actor,
+                                       [](const Slot& slot) -> const Actor* { return slot.actor; });
   CHECK(found != slots_.end(), "this actor was not added");
   return *found;
 }

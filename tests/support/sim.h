@@ -1,9 +1,9 @@
 // A simulation: one thread, one seed, clocks that lie. Seed + commit = replay, bit by bit.
 //
-// The Scheduler knows the true time and wakes one actor after another. Each actor lives by a SimClock of
-// its own, which may drift and whose wall time may be stepped. A step is atomic unless the actor's
-// store calls Scheduler::interleave() (FaultStore does): then others run in the middle of it, as
-// they would between the read and the commit of a real client.
+// The Scheduler knows the true time and wakes one actor after another. Each actor lives by a
+// SimClock of its own, which may drift and whose wall time may be stepped. A step is atomic unless
+// the actor's store calls Scheduler::interleave() (FaultStore does): then others run in the middle
+// of it, as they would between the read and the commit of a real client.
 //
 //   Scheduler world(seed);
 //   SimClock clock(world);
@@ -27,7 +27,8 @@ namespace stint::test {
 
 class SimClock;
 
-// Something that acts when it is woken. `now` and the answer are on the clock that it was added with.
+// Something that acts when it is woken. `now` and the answer are on the clock that it was added
+// with.
 class Actor {
  public:
   virtual ~Actor() = default;

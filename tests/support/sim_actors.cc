@@ -111,8 +111,8 @@ MonoTime SimWorker::granted(const api::Granted& granted) {
 }
 
 void SimWorker::trust(MonoTime sent, Millis ttl) {
-  // A thousandth for drift; a millisecond because a renewal near max_hold is cut to what is left of it,
-  // which stores round up.
+  // A thousandth for drift; a millisecond because a renewal near max_hold is cut to what is left of
+  // it, which stores round up.
   holding_->until = sent + ttl - Nanos(ttl) / 1000 - Millis(1);
   world_.invariants().trusts(name_, holding_->grip.resource.text(), holding_->grip.token,
                              clock_.true_time(holding_->until));
@@ -140,7 +140,8 @@ MonoTime SimWorker::leave() {
     holding_.reset();
     return later(Millis(1), Millis(300));
   }
-  const auto answer = world_.leases().release(holding_->grip, world_.scheduler().random().below(5) == 0);
+  const auto answer =
+      world_.leases().release(holding_->grip, world_.scheduler().random().below(5) == 0);
   note("release", answer_word(answer));
   holding_.reset();
   return later(Millis(1), Millis(100));
@@ -155,9 +156,10 @@ std::optional<MonoTime> SimOperator::step(MonoTime /*now*/) {
   const api::OrderRequest order{
       .resource = resource, .expected = lease->token, .why = "drill", .by = "operator"};
   const bool give = random.below(2) == 0;
-  const auto answer = give ? world_.leases().transfer(order, *Owner::parse(cat("worker", random.below(3))),
-                                                      Millis(20 + random.below(200)))
-                           : world_.leases().revoke(order, core::Reason::Revoked);
+  const auto answer =
+      give ? world_.leases().transfer(order, *Owner::parse(cat("worker", random.below(3))),
+                                      Millis(20 + random.below(200)))
+           : world_.leases().revoke(order, core::Reason::Revoked);
   world_.scheduler().note(cat("operator ", give ? "transfer: " : "revoke: ", answer_word(answer)));
   return next;
 }

@@ -1,4 +1,5 @@
-// The plain cast of the simulation: workers that hold leases by hand, and an operator who moves them.
+// The plain cast of the simulation: workers that hold leases by hand, and an operator who moves
+// them.
 #pragma once
 
 #include <optional>
@@ -8,8 +9,8 @@
 
 namespace stint::test {
 
-// Acquires, renews, then releases, or dies, or sleeps too long. It repeats a lost acquire with the same
-// claim, and trusts a lease only as long as G6 allows.
+// Acquires, renews, then releases, or dies, or sleeps too long. It repeats a lost acquire with the
+// same claim, and trusts a lease only as long as G6 allows.
 class SimWorker final : public Actor {
  public:
   SimWorker(SimWorld& world, SimClock& clock, std::string name);

@@ -93,8 +93,8 @@ void SimInvariants::observe() {
   check_beliefs();
 }
 
-void SimInvariants::check_new_owner(const std::string& resource, const Seen& before, const Seen& after,
-                                    Nanos now) {
+void SimInvariants::check_new_owner(const std::string& resource, const Seen& before,
+                                    const Seen& after, Nanos now) {
   Token& highest = highest_[resource];
   const core::Reason reason = after.own.reason;
   const bool taken_up = reason == core::Reason::TakenUp;
@@ -104,13 +104,14 @@ void SimInvariants::check_new_owner(const std::string& resource, const Seen& bef
   highest = std::max(highest, after.own.token);
   if (after.standing != core::Standing::Granted) return;
   ++grants_;
-  const bool allowed = reason == core::Reason::Retaken ||
-                       (taken_up && before.standing == core::Standing::Reserved &&
-                        before.own.owner == after.own.owner);
+  const bool allowed =
+      reason == core::Reason::Retaken || (taken_up && before.standing == core::Standing::Reserved &&
+                                          before.own.owner == after.own.owner);
   if (surely_stands(before, now) && !allowed) {
     broken("G2", resource, "granted while an earlier grant stands");
   }
-  if (taken_up && !may_stand(before, now)) broken("G2", resource, "a lapsed reservation was taken up");
+  if (taken_up && !may_stand(before, now))
+    broken("G2", resource, "a lapsed reservation was taken up");
   if (before.rests_until > now && reason != core::Reason::Retaken) {
     broken("G2", resource, "granted while it rests");
   }
@@ -132,8 +133,8 @@ void SimInvariants::trusts(const std::string& actor, const std::string& resource
   beliefs_[actor] = {resource, token, until};
 }
 
-// While somebody trusts, nobody else may have been granted it, and the store's expiry lies beyond the
-// trust. An operator may take it away at any time: that is what fences are for.
+// While somebody trusts, nobody else may have been granted it, and the store's expiry lies beyond
+// the trust. An operator may take it away at any time: that is what fences are for.
 void SimInvariants::check_beliefs() {
   for (const auto& [actor, belief] : beliefs_) {
     if (scheduler_.now() >= belief.until) continue;
@@ -146,7 +147,8 @@ void SimInvariants::check_beliefs() {
     if (seen.own.token > belief.token) {
       const bool ordered = seen.own.token == belief.token.next() && by_order(seen.own.reason);
       const bool long_ago = seen.own.token > belief.token.next();  // told when the next one came
-      if (!ordered && !long_ago) broken("G6", belief.resource, cat("granted while ", actor, " trusts"));
+      if (!ordered && !long_ago)
+        broken("G6", belief.resource, cat("granted while ", actor, " trusts"));
       continue;
     }
     if (seen.standing != core::Standing::Granted) continue;

@@ -1,6 +1,7 @@
 // G1, G2, G3 and G6, checked against what the store really holds: after each commit and each step.
 //
-// It knows nothing of how the law is written: it reads the records and compares them with what they were.
+// It knows nothing of how the law is written: it reads the records and compares them with what they
+// were.
 #pragma once
 
 #include <map>
@@ -32,7 +33,8 @@ class SimInvariants {
   int renewals() const { return renewals_; }
 
  private:
-  // What a timer has left is told in whole milliseconds, rounded up: so its end lies between two moments.
+  // What a timer has left is told in whole milliseconds, rounded up: so its end lies between two
+  // moments.
   struct End {
     Nanos earliest{0};
     Nanos latest{0};
@@ -57,7 +59,8 @@ class SimInvariants {
   // Held or reserved at that moment, for certain; or perhaps.
   static bool surely_stands(const Seen& seen, Nanos at);
   static bool may_stand(const Seen& seen, Nanos at);
-  void check_new_owner(const std::string& resource, const Seen& before, const Seen& after, Nanos now);
+  void check_new_owner(const std::string& resource, const Seen& before, const Seen& after,
+                       Nanos now);
   void check_same_owner(const std::string& resource, const Seen& before, Seen& after, Nanos now);
   void broken(const char* law, const std::string& resource, std::string_view what);
 

@@ -67,7 +67,9 @@ int caught(Sabotage sabotage, std::string_view law) {
 
 TEST(Sim, CatchesAStoreThatIgnoresTimers) { EXPECT_GT(caught(Sabotage::IgnoreTimers, "G3"), 0); }
 
-TEST(Sim, CatchesAStoreThatIgnoresVersions) { EXPECT_GT(caught(Sabotage::IgnoreVersions, "G1"), 0); }
+TEST(Sim, CatchesAStoreThatIgnoresVersions) {
+  EXPECT_GT(caught(Sabotage::IgnoreVersions, "G1"), 0);
+}
 
 TEST(SimClock, DriftsAndFindsTheTrueTimeAgain) {
   Scheduler scheduler(1);
@@ -96,7 +98,8 @@ TEST(SimClock, StepsItsWallTimeAlone) {
 
 class Ticker final : public Actor {
  public:
-  explicit Ticker(std::vector<std::string>& log, std::string name) : log_(log), name_(std::move(name)) {}
+  explicit Ticker(std::vector<std::string>& log, std::string name)
+      : log_(log), name_(std::move(name)) {}
   std::string name() const override { return name_; }
   std::optional<MonoTime> step(MonoTime now) override {
     log_.push_back(name_);

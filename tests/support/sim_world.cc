@@ -27,7 +27,8 @@ std::vector<std::string> texts(const std::vector<ResourceName>& names) {
 }  // namespace
 
 std::string SimReport::text() const {
-  std::string out = cat("seed ", seed, ": ", steps, " steps, ", grants, " grants, ", renewals, " renewals\n");
+  std::string out =
+      cat("seed ", seed, ": ", steps, " steps, ", grants, " grants, ", renewals, " renewals\n");
   for (const std::string& problem : problems) out += cat("  ", problem, '\n');
   for (const std::string& line : trace) out += cat("    ", line, '\n');
   return out;
@@ -51,8 +52,7 @@ SimWorld::SimWorld(const SimOptions& options)
       resources_(name_resources(options.resources)),
       invariants_(scheduler_, store_.truth(), store_clock_, texts(resources_)) {
   scheduler_.keep_trace(options.keep_trace);
-  auto life =
-      service::begin_life(store_, scheduler_.random(), store_clock_.wall(), nullptr, {});
+  auto life = service::begin_life(store_, scheduler_.random(), store_clock_.wall(), nullptr, {});
   CHECK(life, "a new store begins its life");
   service_.emplace(store_, ledger_, *life, store_clock_, scheduler_.random(), nullptr);
   scheduler_.add(store_, store_clock_);

@@ -35,7 +35,9 @@ Command traced(const SweepPlan& plan, const std::string& trace, const std::strin
   std::vector<std::string> shown = plan.syscalls;
   shown.insert(shown.end(), openers().begin(), openers().end());
   Command command = plan.command;
-  std::vector<std::string> argv = {"strace", "-f", "-s", "256", "-o", trace, "-e", "trace=" + set_of(shown)};
+  command.one_processor = true;
+  std::vector<std::string> argv = {"strace", "-f",  "-s", "256",
+                                   "-o",     trace, "-e", "trace=" + set_of(shown)};
   if (!inject.empty()) argv.insert(argv.end(), {"-e", "inject=" + inject});
   argv.emplace_back("--");
   command.argv.insert(command.argv.begin(), argv.begin(), argv.end());
@@ -56,9 +58,8 @@ std::optional<Call> parse_call(std::string_view line) {
   const auto bracket = rest.find('(');
   if (bracket == std::string_view::npos || bracket == 0) return std::nullopt;
   const std::string_view name = rest.substr(0, bracket);
-  const bool plain = std::ranges::all_of(name, [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
-  });
+  const bool plain = std::ranges::all_of(
+      name, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; });
   if (!plain) return std::nullopt;
   return Call{std::string(line.substr(0, space)), std::string(name), std::string(rest)};
 }
@@ -121,8 +122,8 @@ class Sweep {
     const Finished plain = test::run(traced(plan_, trace_, ""), plan_.deadline);
     const std::vector<Point> points = find_points(plan_, read_text(trace_));
     if (plain.timed_out || points.empty()) {
-      return unavailable(cat("the plain run shows no call to strike: exit ", plain.exit_code.value_or(-1),
-                             ", ", plain.err));
+      return unavailable(cat("the plain run shows no call to strike: exit ",
+                             plain.exit_code.value_or(-1), ", ", plain.err));
     }
     for (const Point& point : points) ++report_.rows[point.syscall].points;
     for (const Blow blow : plan_.blows) {
@@ -224,11 +225,12 @@ std::optional<Blow> parse_blow(std::string_view text) {
 }
 
 std::vector<std::string> default_syscalls() {
-  return {"open",       "openat",   "creat",     "read",     "pread64",   "write",    "pwrite64",
-          "writev",     "fsync",    "fdatasync", "truncate", "ftruncate", "fallocate", "rename",
-          "renameat",   "renameat2", "link",     "linkat",   "unlink",    "unlinkat", "mkdir",
-          "mkdirat",    "fcntl",    "flock",     "close",    "fchmod",    "connect",  "sendto",
-          "recvfrom",   "sendmsg",  "recvmsg",   "sendfile", "copy_file_range"};
+  return {"open",      "openat",   "creat",          "read",      "pread64",  "write",
+          "pwrite64",  "writev",   "fsync",          "fdatasync", "truncate", "ftruncate",
+          "fallocate", "rename",   "renameat",       "renameat2", "link",     "linkat",
+          "unlink",    "unlinkat", "mkdir",          "mkdirat",   "fcntl",    "flock",
+          "close",     "fchmod",   "connect",        "sendto",    "recvfrom", "sendmsg",
+          "recvmsg",   "sendfile", "copy_file_range"};
 }
 
 std::string Strike::name() const {

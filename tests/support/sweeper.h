@@ -1,18 +1,22 @@
-// Strikes a real program at every system call in turn: stopped, killed, or told that the call failed.
+// Strikes a real program at every system call in turn: stopped, killed, or told that the call
+// failed.
 //
-// A first, plain run under strace counts the calls of a chosen set from the first one that mentions a
-// given path. Then the program is run once for each call and blow, in a fresh world each time, and the
-// caller looks at what is left. No change to the program is needed.
+// A first, plain run under strace counts the calls of a chosen set from the first one that mentions
+// a given path. Then the program is run once for each call and blow, in a fresh world each time,
+// and the caller looks at what is left. No change to the program is needed.
 //
-//   Stop    the call is made, then the process stops; while_stopped() may do anything; then it goes on
+//   Stop    the call is made, then the process stops; while_stopped() is called; then it goes on
 //   Kill    the process dies instead of making the call: what the call before it did is the last
 //   Eio, Enospc   the call is not made, and fails with that error
 //
-// strace counts calls per process and per name: a point is (name, number). A program that starts other
-// processes may be struck in whichever of them makes that many calls; for one process it is exact.
+// strace counts calls per process and per name: a point is (name, number). A program that starts
+// other processes may be struck in whichever of them makes that many calls; for one process it is
+// exact.
 //
-//   const auto report = sweep({.command = {.argv = {"stint", "acquire", "r"}}, .from = store,
-//                              .prepare = ..., .check = [](const Strike& s) { return problem_or_empty; }});
+//   const auto report = sweep({.command = {.argv = {"stint", "acquire", "r"}},
+//                              .from = store,
+//                              .prepare = fresh_store,
+//                              .check = [](const Strike& s) { return problem_or_empty; }});
 #pragma once
 
 #include <functional>
@@ -35,10 +39,10 @@ std::vector<std::string> default_syscalls();
 struct Strike {
   Blow blow = Blow::Kill;
   std::string syscall;
-  int nth = 0;           // of that name, in that process
-  std::string line;      // the call as the plain run showed it
-  bool struck = false;   // false: this run made fewer calls, and ended untouched
-  Finished result;       // of the program; empty in while_stopped()
+  int nth = 0;          // of that name, in that process
+  std::string line;     // the call as the plain run showed it
+  bool struck = false;  // false: this run made fewer calls, and ended untouched
+  Finished result;      // of the program; empty in while_stopped()
 
   std::string name() const;  // "kill at pwrite64 number 3: pwrite64(5, ..."
 };
@@ -58,7 +62,7 @@ struct SweepPlan {
 
 struct SweepReport {
   struct Row {
-    int points = 0;                // in the plain run
+    int points = 0;  // in the plain run
     std::map<Blow, int> struck;
   };
   std::map<std::string, Row> rows;  // by system call
@@ -69,7 +73,8 @@ struct SweepReport {
   std::string text() const;
 };
 
-// Code::Unavailable: no strace, or it may not trace here, or the plain run fails or shows no such call.
+// Code::Unavailable: no strace, or it may not trace here, or the plain run fails or shows no such
+// call.
 Result<SweepReport> sweep(const SweepPlan& plan);
 
 }  // namespace stint::test

@@ -1,8 +1,8 @@
 // sweep [--from TEXT] [--blows stop,kill,eio,enospc] [--calls a,b] [--most N]
 //       [--prepare SHELL] [--while-stopped SHELL] [--check SHELL] -- COMMAND [ARG...]
 //
-// The check runs after each blow with $STRIKE, $STRUCK and $STATUS in its environment; a status other
-// than 0 is a failure, its output the reason.
+// The check runs after each blow with $STRIKE, $STRUCK and $STATUS in its environment; a status
+// other than 0 is a failure, its output the reason.
 #include <iostream>
 #include <map>
 
@@ -17,18 +17,19 @@ using namespace stint::test;
 using Options = std::map<std::string, std::string>;
 
 int usage() {
-  std::cerr << "usage: sweep [--from TEXT] [--blows stop,kill,eio,enospc] [--calls a,b] [--most N]\n"
-               "             [--prepare SHELL] [--while-stopped SHELL] [--check SHELL] -- COMMAND...\n";
+  std::cerr << "usage: sweep [--from TEXT] [--blows stop,kill,eio,enospc] [--calls a,b]\n"
+               "             [--most N] [--prepare SHELL] [--while-stopped SHELL]\n"
+               "             [--check SHELL] -- COMMAND...\n";
   return 2;
 }
 
 std::string shell(const std::string& script, const Strike& strike) {
   const std::string status =
       strike.result.exit_code ? std::to_string(*strike.result.exit_code) : std::string("killed");
-  const Finished done = run({.argv = {"sh", "-c", script},
-                             .env = {{"STRIKE", strike.name()},
-                                     {"STRUCK", strike.struck ? "1" : "0"},
-                                     {"STATUS", status}}});
+  const Finished done = run(
+      {.argv = {"sh", "-c", script},
+       .env = {
+           {"STRIKE", strike.name()}, {"STRUCK", strike.struck ? "1" : "0"}, {"STATUS", status}}});
   if (done.exit_code == 0) return {};
   return cat(script, " failed: ", done.out, done.err);
 }

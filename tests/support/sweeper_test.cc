@@ -38,12 +38,13 @@ TEST_F(SweeperTest, FindsAnAtomicReplacementWholeAtEveryCall) {
                                    ++stops;
                                    EXPECT_EQ(whole(), "") << strike.name();
                                  },
-                             .check = [&](const Strike& strike) {
-                               if (strike.blow == Blow::Stop && read_text(target_) != kNew) {
-                                 return std::string("it did not go on");
-                               }
-                               return whole();
-                             }});
+                             .check =
+                                 [&](const Strike& strike) {
+                                   if (strike.blow == Blow::Stop && read_text(target_) != kNew) {
+                                     return std::string("it did not go on");
+                                   }
+                                   return whole();
+                                 }});
   ASSERT_TRUE(report) << report.error().message;
   std::cout << report->text();
   EXPECT_TRUE(report->failures.empty());

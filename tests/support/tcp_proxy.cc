@@ -26,7 +26,7 @@ struct Faults {
   Millis delay{0};
   bool refuse = false;
   bool black_hole = false;
-  std::optional<int> replies_left;   // requests that are still answered
+  std::optional<int> replies_left;  // requests that are still answered
   TcpProxy::Dropped how = TcpProxy::Dropped::Silently;
   std::optional<int> requests_left;  // requests that still pass
 };
@@ -156,8 +156,8 @@ class TcpProxy::Loop {
     take_in(connection, connection.down, false);
     pass_on(connection, connection.up);
     pass_on(connection, connection.down);
-    const bool done = connection.up.ended && connection.down.ended && connection.up.waiting.empty() &&
-                      connection.down.waiting.empty();
+    const bool done = connection.up.ended && connection.down.ended &&
+                      connection.up.waiting.empty() && connection.down.waiting.empty();
     if (done) connection.dead = true;
   }
 
@@ -176,7 +176,8 @@ class TcpProxy::Loop {
         return;
       }
       const bool passes = from_client ? request_passes(connection) : reply_passes(connection);
-      if (!connection.dead && passes && !present.black_hole) way.waiting.push_back(std::move(piece));
+      if (!connection.dead && passes && !present.black_hole)
+        way.waiting.push_back(std::move(piece));
     }
   }
 
@@ -217,7 +218,8 @@ class TcpProxy::Loop {
       if (piece.end) {
         ::shutdown(way.to->get(), SHUT_WR);
       } else {
-        const ssize_t sent = ::send(way.to->get(), piece.bytes.data(), piece.bytes.size(), MSG_NOSIGNAL);
+        const ssize_t sent =
+            ::send(way.to->get(), piece.bytes.data(), piece.bytes.size(), MSG_NOSIGNAL);
         if (sent < 0 && errno == EAGAIN) return;
         if (sent < 0) return kill(connection);
         piece.bytes.erase(0, static_cast<std::size_t>(sent));

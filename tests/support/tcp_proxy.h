@@ -1,14 +1,15 @@
 // A TCP proxy on loopback that a test can make slow, deaf or cruel: this kernel has no netem.
 //
-// A request is what the client sends after the server has spoken, or first: right for protocols that
-// ask and wait (SQL, Redis, HTTP/1.1), also when one request comes in pieces.
+// A request is what the client sends after the server has spoken, or first: right for protocols
+// that ask and wait (SQL, Redis, HTTP/1.1), also when one request comes in pieces.
 //
 //   TcpProxy proxy(server.port());
-//   proxy.drop_replies_after(0, TcpProxy::Dropped::Cut);  // the next request is carried out, and its
-//   client(proxy.port()).commit();                        // answer is lost with the connection: unknown
+//   proxy.drop_replies(TcpProxy::Dropped::Cut);
+//   client(proxy.port()).commit();  // carried out; its answer is lost with the connection
 //   proxy.forward();
 //
-// Thread safety: every method may be called from any thread. One thread inside, joined by the destructor.
+// Thread safety: every method may be called from any thread. One thread inside, joined by the
+// destructor.
 #pragma once
 
 #include <cstdint>

@@ -40,7 +40,8 @@ class EchoServer {
       std::vector<pollfd> fds{{stop_.fd(), POLLIN, 0}, {listener_.fd.get(), POLLIN, 0}};
       for (const os::Fd& client : clients) fds.push_back({client.get(), POLLIN, 0});
       ::poll(fds.data(), fds.size(), -1);
-      os::Fd accepted(::accept4(listener_.fd.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+      os::Fd accepted(
+          ::accept4(listener_.fd.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
       if (accepted) clients.push_back(std::move(accepted));
       clients.remove_if([this](os::Fd& client) {
         const Received got = receive(client.get(), 1, Millis(0));

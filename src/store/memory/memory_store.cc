@@ -111,8 +111,8 @@ Result<Reading> MemoryStore::scan(const ScanRange& range) {
   const bool within = range.prefix <= range.after && range.after < end;
   if (within && !range.backwards) first = records_.upper_bound(range.after);
   if (within && range.backwards && !range.after.empty()) last = records_.lower_bound(range.after);
-  const bool beyond = range.backwards ? !range.after.empty() && range.after < range.prefix
-                                      : range.after >= end;
+  const bool beyond =
+      range.backwards ? !range.after.empty() && range.after < range.prefix : range.after >= end;
   if (beyond) return out;
   for (auto at = range.backwards ? last : first; out.entries.size() < range.limit;) {
     if (range.backwards ? at == first : at == last) break;

@@ -1,6 +1,7 @@
 #include "store/sqlite/database.h"
 
 #include <sqlite3.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 
@@ -138,6 +139,12 @@ bool Database::moved() const {
   int moved = 0;
   sqlite3_file_control(handle_, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
   return moved != 0;
+}
+
+std::optional<std::pair<std::uint64_t, std::uint64_t>> Database::file_id() const {
+  struct stat file {};
+  if (moved() || ::stat(path_.c_str(), &file) != 0) return std::nullopt;
+  return std::pair<std::uint64_t, std::uint64_t>(file.st_dev, file.st_ino);
 }
 
 int Database::on_busy(void* self, int tries) {

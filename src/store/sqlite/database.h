@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -64,6 +65,8 @@ class Database {
 
   // The file at the path is no longer the one that is open.
   bool moved() const;
+  // Device and inode of the file at the path; empty if it is gone.
+  std::optional<std::pair<std::uint64_t, std::uint64_t>> file_id() const;
 
   // From SQLite's last error, with what to do about it.
   Error error() const;

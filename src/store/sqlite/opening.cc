@@ -56,7 +56,7 @@ Result<std::int64_t> pragma(Database& db, const char* sql) {
 }
 
 // Complete before it gets its name: nobody ever sees a half-made store, and of several makers one wins.
-Status make_complete(const std::string& path) {
+Result<bool> make_complete(const std::string& path) {
   os::SystemRandom random;
   const std::string staged = cat(path, ".", random.id_hex(), ".new");
   {
@@ -74,11 +74,13 @@ Status make_complete(const std::string& path) {
     return (*db)->run("PRAGMA journal_mode=WAL");
   };
   Status made = build();
-  if (made && ::link(staged.c_str(), path.c_str()) != 0 && errno != EEXIST) {
+  const bool won = made && ::link(staged.c_str(), path.c_str()) == 0;
+  if (made && !won && errno != EEXIST) {
     made = unavailable(os::errno_text(cat("creating the store ", quoted(path))));
   }
   for (const char* suffix : {"", "-wal", "-shm", "-journal"}) os::remove_file(staged + suffix);
-  return made;
+  if (!made) return made.error();
+  return won;
 }
 
 struct BootRow {
@@ -124,11 +126,23 @@ Status add_boot(Database& db, const os::ClockName& name, Nanos now, bool copied)
   return {};
 }
 
-Result<bool> any_timer_ran(Database& db, const BootRow& boot) {
-  auto query = db.query(
-      "SELECT 1 FROM record WHERE fires_ns > (SELECT last_ns FROM mark) AND boot = ? LIMIT 1");
+// Whether a timer of any earlier boot was still running at the last commit.
+Result<bool> any_timer_ran(Database& db, const std::vector<BootRow>& rows) {
+  auto mark = pragma(db, "SELECT last_ns FROM mark");
+  if (!mark) return mark.error();
+  Boots boots;
+  for (const BootRow& row : rows) boots.push_back(row.boot);
+  auto query = db.query("SELECT boot, fires_ns, ttl_ms FROM record WHERE fires_ns IS NOT NULL");
   if (!query) return query.error();
-  return query->bind(1, boot.id - 1).step();
+  while (true) {
+    auto row = query->step();
+    if (!row) return row.error();
+    if (!*row) return false;
+    const StoredTimer timer{.boot = static_cast<std::size_t>(query->number(0)),
+                            .fires_at = Nanos(query->number(1)),
+                            .ttl = Millis(query->number(2))};
+    if (fires_now(timer, boots) > Nanos(*mark)) return true;
+  }
 }
 
 Error copied_error(const std::string& path) {
@@ -173,7 +187,7 @@ Status enter_new_boot(Database& db, const SqliteOptions& options, Nanos now, Ent
   const bool copy = kind == Arrival::Copy;
   if (copy && !options.accept_copy) return copied_error(options.path);
   if (!rows.empty()) {
-    const auto ran = any_timer_ran(db, rows.back());
+    const auto ran = any_timer_ran(db, rows);
     if (!ran) return ran.error();
     if (*ran) entered.opening.prolonged = cat("boot-", rows.size() + 1);
   }
@@ -222,8 +236,7 @@ Result<bool> make_file(const SqliteOptions& options) {
   }
   if (auto ok = check_filesystem(directory); !ok) return ok.error();
   if (there) return false;
-  if (auto made = make_complete(options.path); !made) return made.error();
-  return true;
+  return make_complete(options.path);
 }
 
 Result<Entered> enter(Database& db, const SqliteOptions& options, Nanos now) {

@@ -4,12 +4,13 @@
 
 #include <algorithm>
 #include <set>
+#include <variant>
 
 #include "base/check.h"
 #include "base/text.h"
-#include "store/append_key.h"
 #include "store/sqlite/database.h"
 #include "store/sqlite/opening.h"
+#include "store/sqlite/rows.h"
 
 namespace stint::store {
 namespace {
@@ -25,160 +26,50 @@ std::string_view topic_of(std::string_view key) {
   return rest.empty() ? key : rest;
 }
 
-struct Row {
-  Version version = 0;
-  std::optional<StoredTimer> timer;
-};
+using Rows = std::vector<Row>;
 
-// The timers and expectations of one transaction, at one moment.
-class Moment {
- public:
-  Moment(Database& db, const Boots& boots, Nanos now) : db_(db), boots_(boots), now_(now) {}
-
-  Nanos now() const { return now_; }
-
-  TimerState state(const std::optional<StoredTimer>& timer) const {
-    if (!timer) return TimerState::None;
-    return now_ < fires_now(*timer, boots_) ? TimerState::Running : TimerState::Fired;
-  }
-
-  Timer show(const std::optional<StoredTimer>& timer) const {
-    if (!timer) return {};
-    const auto left = std::chrono::ceil<Millis>(fires_now(*timer, boots_) - now_);
-    return {.state = state(timer), .remaining = std::min(left, timer->ttl), .ttl = timer->ttl};
-  }
-
-  Result<Row> look(const std::string& key) const {
-    auto query = db_.query("SELECT version, boot, fires_ns, ttl_ms FROM record WHERE k = ?");
-    if (!query) return query.error();
-    auto row = query->bind(1, key).step();
-    if (!row) return row.error();
-    if (!*row) return Row{};
-    return Row{static_cast<Version>(query->number(0)), timer_at(*query, 1)};
-  }
-
-  static std::optional<StoredTimer> timer_at(const Query& query, int column) {
-    if (query.is_null(column)) return std::nullopt;
-    return StoredTimer{.boot = static_cast<std::size_t>(query.number(column)),
-                       .fires_at = Nanos(query.number(column + 1)),
-                       .ttl = Millis(query.number(column + 2))};
-  }
-
-  std::optional<StoredTimer> planned(const Step& step, const Row& row) const {
-    const Nanos full = now_ + step.ttl;
-    const std::size_t boot = boots_.size() - 1;
-    switch (step.timer) {
-      case Step::TimerOp::Keep: return row.timer;
-      case Step::TimerOp::Stop: return std::nullopt;
-      case Step::TimerOp::Start: return StoredTimer{boot, full, step.ttl};
-      case Step::TimerOp::Extend: {
-        // An end that is later stays, with the length that it came from: a reboot gives that again.
-        if (row.timer && fires_now(*row.timer, boots_) > full) return row.timer;
-        return StoredTimer{boot, full, step.ttl};
-      }
+// The rows that the steps are about, or the first step that does not hold.
+Result<std::variant<Rows, Conflict>> rows_of(const Moment& moment, const std::vector<Step>& steps) {
+  Rows rows;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    if (steps[i].kind == Step::Kind::Append) {
+      rows.emplace_back();
+      continue;
     }
-    return row.timer;
+    auto row = moment.look(steps[i].key);
+    if (!row) return row.error();
+    if (!holds(steps[i], *row, moment.state(row->timer))) {
+      return std::variant<Rows, Conflict>(Conflict{i});
+    }
+    rows.push_back(std::move(*row));
   }
+  return std::variant<Rows, Conflict>(std::move(rows));
+}
 
- private:
-  Database& db_;
-  const Boots& boots_;
-  Nanos now_;
-};
-
-bool holds(const Step& step, const Row& row, TimerState timer) {
-  switch (step.expect) {
-    case Expect::Any: break;
-    case Expect::Absent:
-      if (row.version != 0) return false;
+// The version that the record has afterwards.
+Result<Version> apply_step(Database& db, const Moment& moment, const Step& step, const Row& row,
+                           Mark& mark) {
+  Version version = 0;
+  Status applied;
+  switch (step.kind) {
+    case Step::Kind::Check: version = row.version; break;
+    case Step::Kind::Set:
+      version = ++mark.seq;
+      applied = set_row(db, step, version, moment.planned(step, row));
       break;
-    case Expect::Seen:
-      if (row.version != step.version) return false;
+    case Step::Kind::Touch:
+      version = row.version;
+      applied = touch_row(db, step, moment.planned(step, row));
       break;
+    case Step::Kind::Remove:
+      if (row.version == 0) break;
+      ++mark.seq;
+      applied = remove_row(db, step);
+      break;
+    case Step::Kind::Append: applied = append_row(db, step, ++mark.seq); break;
   }
-  if (step.kind == Step::Kind::Touch && row.version == 0) return false;
-  return !step.demand || *step.demand == timer;
-}
-
-void bind_timer(Query& query, int at, const std::optional<StoredTimer>& timer) {
-  if (!timer) {
-    query.bind_null(at).bind_null(at + 1).bind_null(at + 2);
-    return;
-  }
-  query.bind(at, static_cast<std::int64_t>(timer->boot)).bind(at + 1, timer->fires_at.count());
-  query.bind(at + 2, timer->ttl.count());
-}
-
-Status finish(Result<Query>& query) {
-  if (!query) return query.error();
-  if (auto done = query->step(); !done) return done.error();
-  return {};
-}
-
-Status set_row(Database& db, const Step& step, Version version,
-               const std::optional<StoredTimer>& timer) {
-  auto query = db.query(
-      "INSERT INTO record(k, v, version, boot, fires_ns, ttl_ms) VALUES(?,?,?,?,?,?)"
-      " ON CONFLICT(k) DO UPDATE SET v=excluded.v, version=excluded.version, boot=excluded.boot,"
-      " fires_ns=excluded.fires_ns, ttl_ms=excluded.ttl_ms");
-  if (query) {
-    query->bind(1, step.key).bind(2, step.value).bind(3, static_cast<std::int64_t>(version));
-    bind_timer(*query, 4, timer);
-  }
-  return finish(query);
-}
-
-Status touch_row(Database& db, const Step& step, const std::optional<StoredTimer>& timer) {
-  auto query = db.query("UPDATE record SET boot = ?, fires_ns = ?, ttl_ms = ? WHERE k = ?");
-  if (query) {
-    bind_timer(*query, 1, timer);
-    query->bind(4, step.key);
-  }
-  return finish(query);
-}
-
-Status remove_row(Database& db, const Step& step) {
-  auto query = db.query("DELETE FROM record WHERE k = ?");
-  if (query) query->bind(1, step.key);
-  return finish(query);
-}
-
-Result<std::uint64_t> last_appended(Database& db, const std::string& prefix) {
-  auto query = db.query("SELECT k FROM record WHERE k > ? AND k <= ? ORDER BY k DESC LIMIT 1");
-  if (!query) return query.error();
-  const std::string highest = append_key(prefix, 9'999'999'999'999'999);
-  auto row = query->bind(1, prefix).bind(2, highest).step();
-  if (!row) return row.error();
-  return *row ? append_number(prefix, query->text(0)) : 0;
-}
-
-Status append_row(Database& db, const Step& step, Version version) {
-  const auto last = last_appended(db, step.key);
-  if (!last) return last.error();
-  const std::string key = append_key(step.key, *last + 1);
-  auto query = db.query("INSERT INTO record(k, v, version) VALUES(?,?,?)");
-  if (query) query->bind(1, key).bind(2, step.value).bind(3, static_cast<std::int64_t>(version));
-  return finish(query);
-}
-
-struct Mark {
-  Version seq = 0;
-  Nanos last{0};
-};
-
-Result<Mark> read_mark(Database& db) {
-  auto query = db.query("SELECT seq, last_ns FROM mark");
-  if (!query) return query.error();
-  auto row = query->step();
-  if (!row) return row.error();
-  if (!*row) return unavailable("the store has lost its mark: it is damaged");
-  return Mark{static_cast<Version>(query->number(0)), Nanos(query->number(1))};
-}
-
-Status write_mark(Database& db, const Mark& mark) {
-  auto query = db.query("UPDATE mark SET seq = ?, last_ns = ?");
-  if (query) query->bind(1, static_cast<std::int64_t>(mark.seq)).bind(2, mark.last.count());
-  return finish(query);
+  if (!applied) return applied.error();
+  return version;
 }
 
 }  // namespace
@@ -238,6 +129,7 @@ Result<std::unique_ptr<SqliteStore>> SqliteStore::open(const SqliteOptions& opti
   std::unique_ptr<SqliteStore> store(new SqliteStore(options, clock));
   auto db = store->borrow();
   if (!db) return db.error();
+  store->entered_file_ = (*db)->file_id();
   auto entered = enter(**db, options, clock.mono().time_since_epoch());
   if (!entered) return entered.error();
   store->opening_ = entered->opening;
@@ -264,6 +156,12 @@ Result<SqliteStore::Borrowed> SqliteStore::borrow() {
     return db.error();
   }
   Borrowed borrowed(*this, std::move(*db));
+  // A file that took the place of the one that was entered was never looked at: its life, its
+  // boots.
+  if (const auto file = borrowed->file_id(); entered_file_ && file != entered_file_) {
+    borrowed.spoil();
+    return moved_error();
+  }
   if (suspect_) {
     if (auto copied = borrowed->copy_log_into_file(); !copied) {
       borrowed.spoil();
@@ -286,11 +184,14 @@ void SqliteStore::give_back(std::unique_ptr<Database> connection, bool healthy) 
   returned_.notify_one();
 }
 
+Error SqliteStore::moved_error() const {
+  return unavailable(
+      cat("the store ", quoted(options_.path), " was moved or deleted while in use"));
+}
+
 // A reading of a file that nobody else can reach any more tells nothing.
 Result<Reading> SqliteStore::checked(const Database& db, Result<Reading> reading) const {
-  if (reading && db.moved()) {
-    return unavailable(cat("the store ", quoted(options_.path), " was moved or deleted while in use"));
-  }
+  if (reading && db.moved()) return moved_error();
   return reading;
 }
 
@@ -329,7 +230,8 @@ Result<Reading> SqliteStore::scan(const ScanRange& range) {
   // Everything that begins with the prefix stands below the prefix with its highest successor.
   const std::string end = range.prefix + "\xFF";
   const std::string& low = range.backwards ? range.prefix : std::max(range.prefix, range.after);
-  const std::string& high = range.backwards && !range.after.empty() ? std::min(range.after, end) : end;
+  const std::string& high =
+      range.backwards && !range.after.empty() ? std::min(range.after, end) : end;
   auto query = (*db)->query(range.backwards
                                 ? "SELECT k, v, version, boot, fires_ns, ttl_ms FROM record"
                                   " WHERE k >= ? AND k < ? ORDER BY k DESC LIMIT ?"
@@ -338,7 +240,8 @@ Result<Reading> SqliteStore::scan(const ScanRange& range) {
   if (!query) return query.error();
   // `after` itself is left out: one more is asked for.
   constexpr std::size_t kMost = 1U << 30U;
-  query->bind(1, low).bind(2, high).bind(3, static_cast<std::int64_t>(std::min(range.limit, kMost) + 1));
+  query->bind(1, low).bind(2, high).bind(
+      3, static_cast<std::int64_t>(std::min(range.limit, kMost) + 1));
   while (true) {
     auto row = query->step();
     if (!row) return row.error();
@@ -434,6 +337,10 @@ Status SqliteStore::commit_batch(const std::vector<Pending*>& batch, bool& unkno
     if (!(*db)->run("ROLLBACK")) db->spoil();
     return applied;
   }
+  if ((*db)->moved()) {
+    if (!(*db)->run("ROLLBACK")) db->spoil();
+    return moved_error();
+  }
   if (auto committed = (*db)->run_often("COMMIT"); !committed) {
     unknown = true;
     suspect_ = true;
@@ -441,8 +348,8 @@ Status SqliteStore::commit_batch(const std::vector<Pending*>& batch, bool& unkno
     return committed;
   }
   if ((*db)->moved()) {
-    db->spoil();
-    return unavailable(cat("the store ", quoted(options_.path), " was moved or deleted while in use"));
+    unknown = true;  // it landed in a file that may or may not come back
+    return moved_error();
   }
   return {};
 }
@@ -455,52 +362,19 @@ Status SqliteStore::apply_batch(Database& db, const std::vector<Pending*>& batch
   const WallTime wall = clock_.wall();
   bool wrote = false;
   for (Pending* pending : batch) {
-    std::vector<Row> rows;
-    std::optional<std::size_t> conflict;
-    for (std::size_t i = 0; i < pending->steps.size() && !conflict; ++i) {
-      const Step& step = pending->steps[i];
-      if (step.kind == Step::Kind::Append) {
-        rows.emplace_back();
-        continue;
-      }
-      auto row = moment.look(step.key);
-      if (!row) return row.error();
-      if (!holds(step, *row, moment.state(row->timer))) conflict = i;
-      rows.push_back(std::move(*row));
-    }
-    if (conflict) {
-      pending->answer = CommitAnswer(Conflict{*conflict});
+    auto rows = rows_of(moment, pending->steps);
+    if (!rows) return rows.error();
+    if (const auto* conflict = std::get_if<Conflict>(&*rows)) {
+      pending->answer = CommitAnswer(*conflict);
       continue;
     }
     Committed done;
     for (std::size_t i = 0; i < pending->steps.size(); ++i) {
       const Step& step = pending->steps[i];
-      Version version = rows[i].version;
-      Status applied;
-      switch (step.kind) {
-        case Step::Kind::Check: break;
-        case Step::Kind::Set:
-          version = ++mark->seq;
-          applied = set_row(db, step, version, moment.planned(step, rows[i]));
-          break;
-        case Step::Kind::Touch:
-          applied = touch_row(db, step, moment.planned(step, rows[i]));
-          break;
-        case Step::Kind::Remove:
-          version = 0;
-          if (rows[i].version != 0) {
-            ++mark->seq;
-            applied = remove_row(db, step);
-          }
-          break;
-        case Step::Kind::Append:
-          version = 0;
-          applied = append_row(db, step, ++mark->seq);
-          break;
-      }
-      if (!applied) return applied;
+      const auto version = apply_step(db, moment, step, std::get<Rows>(*rows)[i], *mark);
+      if (!version) return version.error();
       pending->wrote |= step.kind != Step::Kind::Check;
-      done.versions.push_back(version);
+      done.versions.push_back(*version);
       done.granted_ttl.push_back(step.ttl);
     }
     wrote |= pending->wrote;

@@ -10,6 +10,7 @@
 #include <deque>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/mutex.h"
@@ -21,6 +22,7 @@
 namespace stint::store {
 
 class Database;
+using FileId = std::pair<std::uint64_t, std::uint64_t>;  // device and inode
 
 struct SqliteOptions {
   std::string path;
@@ -51,6 +53,7 @@ class SqliteStore final : public Store {
   SqliteStore(SqliteOptions options, const Clock& clock);
   Result<Borrowed> borrow();
   void give_back(std::unique_ptr<Database> connection, bool healthy);
+  Error moved_error() const;
   Result<Reading> checked(const Database& db, Result<Reading> reading) const;
 
   void lead(Pending& own);
@@ -67,6 +70,7 @@ class SqliteStore final : public Store {
   const Clock& clock_;
   const Capabilities capabilities_;
   const os::WakeFiles wake_files_;
+  std::optional<FileId> entered_file_;
   Opening opening_;
   Boots boots_;
 

@@ -1,0 +1,28 @@
+// A resource's records at one reading. Shared by lease_service.cc and lease_books.cc only.
+#pragma once
+
+#include <string>
+
+#include "base/text.h"
+#include "service/lease_service.h"
+
+namespace stint::service {
+
+// Each conflict means that somebody else got on; this many in a row means that something is wrong.
+constexpr int kMostTries = 1000;
+
+inline Error too_busy(const ResourceName& resource) {
+  return unavailable(
+      cat("the records of ", quoted(resource.text()), " change too fast to be committed to"));
+}
+
+struct LeaseService::Snapshot {
+  std::string resource;
+  Seen seen;
+  Token floor;
+  Generation generation;
+  std::optional<WallTime> store_wall;
+  std::optional<Nanos> store_time;
+};
+
+}  // namespace stint::service

@@ -1,0 +1,150 @@
+#include "service/store_life.h"
+
+#include <gtest/gtest.h>
+
+#include "service/lease_service.h"
+#include "store/memory/memory_store.h"
+#include "tests/conformance/stores.h"
+
+namespace stint::service {
+namespace {
+
+class FakeAnchors final : public Anchors {
+ public:
+  Result<std::optional<Anchor>> recall() override { return anchor; }
+  void remember(const Anchor& seen) override { anchor = seen; }
+  std::optional<Anchor> anchor;
+};
+
+class StoreLifeTest : public ::testing::Test {
+ protected:
+  Result<Life> begin(store::Store& store, const LifeOptions& options = {}) {
+    return begin_life(store, random_, clock_.wall(), &anchors_, options);
+  }
+  Result<Life> recovered(store::Store& store, Token past = {}) {
+    return recover(store, random_, clock_.wall(), &anchors_,
+                   {.why = "restored", .by = "op", .past = past});
+  }
+  static void expect_refused(const Result<Life>& life, std::string_view why) {
+    ASSERT_FALSE(life);
+    EXPECT_EQ(life.error().code, Code::Unavailable);
+    EXPECT_NE(life.error().message.find(why), std::string::npos) << life.error().message;
+  }
+  // One grant of "db" through a whole service; its token.
+  Token grant(store::Store& store, const Life& life) {
+    Ledger ledger(store, clock_, 1000);
+    LeaseService leases(store, ledger, life, clock_, random_, &anchors_);
+    const Claim claim = Claim::make(random_);
+    auto answer = leases.acquire({.resource = ResourceName::parse("db").value(),
+                                  .owner = Owner::parse("ann").value(),
+                                  .claim = claim,
+                                  .terms = {Millis(1000), {}, {}, {}},
+                                  .note = "",
+                                  .retake = std::nullopt,
+                                  .count_refusal = true});
+    const auto& lease = std::get<api::Granted>(answer.value()).lease;
+    EXPECT_TRUE(
+        leases.release({ResourceName::parse("db").value(), lease.token, claim, {}, {}}, false));
+    return lease.token;
+  }
+
+  testing::FakeClock clock_;
+  SeededRandom random_{1};
+  FakeAnchors anchors_;
+  store::MemoryStore store_{clock_};
+};
+
+TEST_F(StoreLifeTest, IsMadeOnceAndFoundAgain) {
+  const Life first = begin(store_).value();
+  const Life second = begin(store_).value();
+  EXPECT_EQ(first.meta.generation, second.meta.generation);
+  EXPECT_EQ(first.version, second.version);
+  EXPECT_EQ(first.meta.floor, Token());
+}
+
+// EVIDENCE-OF: G12
+TEST_F(StoreLifeTest, APinnedClientNeverCreatesAndNeverTakesAnother) {
+  SeededRandom other(9);
+  const LifeOptions pinned{.pinned = Generation::make(other), .may_create = true};
+  expect_refused(begin(store_, pinned), "may not make one");
+  EXPECT_FALSE(store_.read({"meta/store"}).value().entries.front().present());
+  const Life life = begin(store_).value();
+  expect_refused(begin(store_, pinned), "not the pinned");
+  EXPECT_TRUE(begin(store_, {.pinned = life.meta.generation, .may_create = true}));
+}
+
+TEST_F(StoreLifeTest, IsNotMadeWhereThatIsNotAllowed) {
+  expect_refused(begin(store_, {.pinned = std::nullopt, .may_create = false}), "may not make one");
+}
+
+// EVIDENCE-OF: G12
+TEST_F(StoreLifeTest, AStoreThatWentBackIsRefusedUntilRecovered) {
+  const Life life = begin(store_).value();
+  grant(store_, life);
+  ASSERT_TRUE(anchors_.anchor) << "a grant is remembered outside";
+  EXPECT_TRUE(begin(store_));
+  anchors_.anchor->revision += 1000;  // as if the store had been restored from before
+  expect_refused(begin(store_), "went back in time");
+  ASSERT_TRUE(recovered(store_));
+  EXPECT_TRUE(begin(store_));
+}
+
+// EVIDENCE-OF: G12
+TEST_F(StoreLifeTest, AStoreThatWasReplacedOrEmptiedIsRefused) {
+  grant(store_, begin(store_).value());
+  store::MemoryStore empty(clock_);
+  expect_refused(begin(empty), "is empty");
+  FakeAnchors nobody;
+  ASSERT_TRUE(begin_life(empty, random_, clock_.wall(), &nobody, {}));
+  expect_refused(begin(empty), "remembers");
+}
+
+// EVIDENCE-OF: G1 G12
+TEST_F(StoreLifeTest, RecoveryRaisesTheFloorAboveEverythingIssuedAndKeepsTheLine) {
+  const Life before = begin(store_).value();
+  const Token old = grant(store_, before);
+  const Life after = recovered(store_).value();
+  EXPECT_NE(after.meta.generation, before.meta.generation);
+  EXPECT_EQ(after.meta.ancestors, std::vector{before.meta.generation});
+  EXPECT_GE(after.meta.floor.number(), static_cast<std::uint64_t>(to_ms(clock_.wall()) / 1000)
+                                           << 20U);
+  EXPECT_LT(after.meta.floor.number(), Token::kMax);
+  const Token next = grant(store_, after);
+  EXPECT_GT(next, old);
+  EXPECT_GT(next, after.meta.floor);
+  EXPECT_TRUE(begin(store_, {.pinned = before.meta.generation, .may_create = true}))
+      << "a pin on an ancestor still holds";
+}
+
+// EVIDENCE-OF: G12
+TEST_F(StoreLifeTest, RestoringTheSameBackupTwiceNeverRepeatsAToken) {
+  begin(store_).value();
+  const Token first = grant(store_, recovered(store_).value());
+  clock_.advance(std::chrono::seconds(1));
+  const Token second = grant(store_, recovered(store_).value());
+  EXPECT_GT(second, first);
+  const Token past(second.number() + 5'000'000'000);
+  EXPECT_EQ(recovered(store_, past).value().meta.floor, past);
+}
+
+TEST_F(StoreLifeTest, ARecoveredEmptyStoreDescendsFromTheOneThatIsRemembered) {
+  const Life before = begin(store_).value();
+  grant(store_, before);
+  store::MemoryStore empty(clock_);
+  const Life after = recovered(empty).value();
+  EXPECT_EQ(after.meta.ancestors, std::vector{before.meta.generation});
+  EXPECT_TRUE(begin(empty));
+}
+
+TEST_F(StoreLifeTest, ADamagedMetaRecordIsAFaultAndNotANewStore) {
+  begin(store_).value();
+  store::Step step;
+  step.kind = store::Step::Kind::Set;
+  step.key = "meta/store";
+  step.value = "{}";
+  ASSERT_TRUE(store_.commit({step}, store::Sync::Durable));
+  expect_refused(begin(store_), "damaged");
+}
+
+}  // namespace
+}  // namespace stint::service
