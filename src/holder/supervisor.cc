@@ -140,7 +140,7 @@ void Supervisor::on_tree() {
     request_.say("the guardian process was killed: stopping the work");
     begin_stop(RunEnd::How::Unguarded, Millis(0));
   }
-  if (news.stopped && phase_ == Phase::Running) {
+  if (news.suspended && phase_ == Phase::Running) {
     tree_->take_terminal();
     os::stop_self();
     tree_->give_terminal();

@@ -14,11 +14,19 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "os/clock.h"
 #include "os/descendants.h"
 #include "os/guardian.h"
 #include "os/lock_holder.h"
+#include "os/pause.h"
 
 namespace stint::os {
+namespace {
+
+constexpr Millis kStartPatience{1000};
+constexpr Millis kStartRound{1};
+
+}  // namespace
 
 struct Tree::Shared : GuardianPage {};
 
@@ -89,7 +97,7 @@ Tree::News Tree::look() {
   News news;
   reap_own(news);
   news.exec_error = shared_->exec_error;
-  news.stopped = shared_->stopped != 0;
+  news.suspended = foreground_ && shared_->stopped != 0;
   if (shared_->exited != 0) child_status_ = shared_->wait_status;
   news.exited = child_status_.has_value();
   news.wait_status = child_status_.value_or(0);
@@ -99,6 +107,11 @@ Tree::News Tree::look() {
 }
 
 void Tree::pass_on(int signal) const {
+  // A signal that comes while the guardian still starts the child is not lost.
+  const MonoTime until = SystemClock().mono() + kStartPatience;
+  while (shared_->child == 0 && shared_->exec_error == 0 && SystemClock().mono() < until) {
+    pause_for(kStartRound);
+  }
   if (const pid_t child = shared_->child; child > 0) ::kill(-child, signal);
 }
 

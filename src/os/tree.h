@@ -51,7 +51,7 @@ class Tree {
     bool exited = false;     // the child itself
     int wait_status = 0;     // of the child
     int exec_error = 0;      // errno: it could not be executed
-    bool stopped = false;    // the child stopped itself (Ctrl-Z)
+    bool suspended = false;  // stopped from the terminal (Ctrl-Z)
     bool empty = false;      // no process of the tree is alive
     bool guardian_gone = false;
   };

@@ -64,7 +64,7 @@ void Scheduler::step(Slot& slot) {
   const auto next = slot.actor->step(slot.clock->mono());
   --depth_;
   slot.inside = false;
-  if (next) {
+  if (next && *next != MonoTime::max()) {
     // An actor that asks for a moment that has passed would stop the time for all others.
     const MonoTime wanted = std::max(slot.clock->true_time(*next), now_ + Nanos(1));
     slot.wake = slot.wake ? std::min(*slot.wake, wanted) : wanted;

@@ -33,7 +33,7 @@ class Actor {
  public:
   virtual ~Actor() = default;
   virtual std::string name() const = 0;
-  // Does what is due, and says when to be woken next; empty: only by Scheduler::wake().
+  // Does what is due, and says when to be woken next; empty or max(): only by Scheduler::wake().
   virtual std::optional<MonoTime> step(MonoTime now) = 0;
 };
 

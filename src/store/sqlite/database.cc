@@ -19,8 +19,6 @@ namespace {
 // Byte of the -shm file that SQLite locks while a process writes (its WAL_WRITE_LOCK).
 constexpr long kWriteLockByte = 120;
 constexpr Millis kNameTheHolderAfter{1000};
-// Few frames, because the first process to open the file reads the whole log again.
-constexpr int kCheckpointFrames = 200;
 
 MonoTime now() { return os::SystemClock().mono(); }
 
@@ -88,7 +86,6 @@ Result<std::unique_ptr<Database>> Database::open(const std::string& path, Millis
   // The last one out would copy the log back and delete it, several syncs at the end of every `run`.
   sqlite3_db_config(db->handle_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
   sqlite3_db_config(db->handle_, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
-  sqlite3_wal_autocheckpoint(db->handle_, kCheckpointFrames);
   return db;
 }
 
@@ -134,6 +131,8 @@ Status Database::set_synced(bool synced) {
   if (done) synced_ = static_cast<int>(synced);
   return done;
 }
+
+void Database::set_checkpoint_frames(int frames) { sqlite3_wal_autocheckpoint(handle_, frames); }
 
 bool Database::moved() const {
   int moved = 0;

@@ -63,6 +63,9 @@ class Database {
   Status copy_log_into_file();
   Status set_synced(bool synced);
 
+  // How many pages of log make a commit copy them back.
+  void set_checkpoint_frames(int frames);
+
   // The file at the path is no longer the one that is open.
   bool moved() const;
   // Device and inode of the file at the path; empty if it is gone.

@@ -17,6 +17,11 @@ namespace {
 
 constexpr std::size_t kMostConnections = 4;
 constexpr std::size_t kMostInBatch = 256;
+// The first process to open the file reads the whole log again: short commands keep it short. A process
+// that stays pays for a longer one once, and is not held up by copying it back all the time.
+constexpr int kShortLog = 80;
+constexpr int kLongLog = 2000;
+constexpr unsigned kBatchesOfAStayer = 50;
 
 // Every key's wake-up topic: what comes after the first slash, so that the records of one resource
 // share one; appended records share their prefix's.
@@ -332,6 +337,7 @@ Status SqliteStore::commit_batch(const std::vector<Pending*>& batch, bool& unkno
   bool wants_sync = false;
   for (const Pending* pending : batch) wants_sync |= pending->sync == Sync::Durable;
   if (auto set = (*db)->set_synced(wants_sync); !set) return set;
+  (*db)->set_checkpoint_frames(++batches_ > kBatchesOfAStayer ? kLongLog : kShortLog);
   if (auto begun = (*db)->run_often("BEGIN IMMEDIATE"); !begun) return begun;
   if (auto applied = apply_batch(**db, batch); !applied) {
     if (!(*db)->run("ROLLBACK")) db->spoil();

@@ -65,6 +65,8 @@ class SqliteStore final : public Store {
   // A sync failed: the log in the cache may be better than the one on the disk.
   std::atomic<bool> suspect_ = false;
 
+  std::atomic<unsigned> batches_ = 0;
+
   // Constant after construction.
   const SqliteOptions options_;
   const Clock& clock_;

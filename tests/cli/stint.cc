@@ -1,0 +1,67 @@
+#include "tests/cli/stint.h"
+
+#include "base/text.h"
+
+namespace stint::test {
+
+Stint::Stint() = default;
+
+Command Stint::command(std::vector<std::string> words) const {
+  Command command;
+  command.argv = {STINT_BINARY};
+  command.argv.insert(command.argv.end(), words.begin(), words.end());
+  command.env = {{"XDG_STATE_HOME", dir_.file("state")},
+                 {"XDG_CONFIG_HOME", dir_.file("config")},
+                 {"NO_COLOR", "1"}};
+  for (const char* name : {"STINT_STORE", "STINT_STORE_FILE", "STINT_OWNER", "RUN_ID", "STINT_HELD",
+                           "STINT_HELD_CLAIMS", "STINT_RESOURCE", "STINT_TOKEN", "STINT_CLAIM"}) {
+    command.env.emplace_back(name, std::nullopt);
+  }
+  return command;
+}
+
+Finished Stint::operator()(std::vector<std::string> words, Millis deadline) const {
+  return run(command(std::move(words)), deadline);
+}
+
+std::string Stint::lease(const std::string& resource, const std::string& field) const {
+  return json_field((*this)({"show", resource, "--json"}).out, field);
+}
+
+int Stint::events(const std::vector<std::string>& texts) const {
+  int found = 0;
+  const std::string all = (*this)({"events", "--json", "--limit", "100000"}).out;
+  for (const std::string_view line : split(all, '\n')) {
+    bool matches = !line.empty();
+    for (const std::string& text : texts) matches &= line.find(text) != line.npos;
+    found += matches ? 1 : 0;
+  }
+  return found;
+}
+
+std::string json_field(const std::string& json, const std::string& name) {
+  const std::string key = cat('"', name, "\":");
+  const std::size_t at = json.find(key);
+  if (at == std::string::npos) return {};
+  std::size_t from = at + key.size();
+  if (json[from] != '"') {
+    const std::string value = json.substr(from, json.find_first_of(",}]", from) - from);
+    return value == "null" ? "" : value;
+  }
+  std::string out;
+  for (++from; from < json.size() && json[from] != '"'; ++from) {
+    if (json[from] == '\\') ++from;
+    out += json[from];
+  }
+  return out;
+}
+
+int count_lines(const std::string& text, const std::string& containing) {
+  int lines = 0;
+  for (const std::string_view line : split(text, '\n')) {
+    if (!line.empty() && line.find(containing) != line.npos) ++lines;
+  }
+  return lines;
+}
+
+}  // namespace stint::test

@@ -1,0 +1,39 @@
+// The real program in a world of its own: a state directory that nobody else uses.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tests/support/process.h"
+
+namespace stint::test {
+
+class Stint {
+ public:
+  Stint();
+
+  // `stint WORDS...` to its end.
+  Finished operator()(std::vector<std::string> words, Millis deadline = Millis(20'000)) const;
+  // The same as a command to start in the background, or to change first.
+  Command command(std::vector<std::string> words) const;
+
+  // The value of a field of `stint show RESOURCE --json`, as text; empty: absent or null.
+  std::string lease(const std::string& resource, const std::string& field) const;
+  bool held(const std::string& resource) const { return lease(resource, "held") == "true"; }
+  // Lines of `stint events --json` that contain all the texts.
+  int events(const std::vector<std::string>& texts) const;
+
+  const TempDir& dir() const { return dir_; }
+  std::string database() const { return dir_.file("state/stint/stint.db"); }
+  std::string binary() const { return STINT_BINARY; }
+
+ private:
+  TempDir dir_;
+};
+
+// {"a":1,"b":"x"} -> field(..., "b") == "x". For one flat document, as our own JSON is.
+std::string json_field(const std::string& json, const std::string& name);
+
+int count_lines(const std::string& text, const std::string& containing = {});
+
+}  // namespace stint::test

@@ -1,0 +1,283 @@
+// The two watchers: whatever is frozen or killed, the tree is dead before the lease can be another's.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "tests/cli/stint.h"
+
+namespace stint::test {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr Millis kTtl{2000};
+
+struct Pids {
+  pid_t supervisor = 0;
+  pid_t guardian = 0;
+  pid_t child = 0;
+  pid_t grandchild = 0;
+};
+
+// A run whose job ignores SIGTERM and whose grandchild has left its session.
+class StubbornRun {
+ public:
+  StubbornRun()
+      : run_(stint_.command({"run", "r", "--ttl", "2s", "-q", "--", "sh", "-c",
+                             cat("trap '' TERM; setsid sh -c 'trap \"\" TERM; echo $$ >", grandchild_file(),
+                                 "; while :; do sleep 1; done' & echo $$ >", child_file(),
+                                 "; while :; do sleep 1; done")})) {
+    const auto started = [&] {
+      return parse_digits(trim(read_text(child_file()))) && parse_digits(trim(read_text(grandchild_file())));
+    };
+    EXPECT_TRUE(wait_until(started)) << run_.err();
+    pids_.supervisor = run_.pid();
+    pids_.child = static_cast<pid_t>(parse_digits(trim(read_text(child_file()))).value_or(0));
+    pids_.grandchild = static_cast<pid_t>(parse_digits(trim(read_text(grandchild_file()))).value_or(0));
+    for (const pid_t pid : descendants(pids_.supervisor)) {
+      const auto below = descendants(pid);
+      if (std::find(below.begin(), below.end(), pids_.child) != below.end()) pids_.guardian = pid;
+    }
+    EXPECT_GT(pids_.guardian, 0);
+  }
+
+  ~StubbornRun() {
+    for (const pid_t pid : {pids_.supervisor, pids_.guardian, pids_.child, pids_.grandchild}) {
+      if (pid > 0) ::kill(pid, SIGKILL);
+    }
+  }
+  StubbornRun(const StubbornRun&) = delete;
+  StubbornRun& operator=(const StubbornRun&) = delete;
+
+  const Stint& stint() const { return stint_; }
+  Child& run() { return run_; }
+  const Pids& pids() const { return pids_; }
+  bool work_alive() const { return alive(pids_.child) || alive(pids_.grandchild); }
+
+  // Waits for the lease as any other would, and looks at the work in that very moment.
+  void expect_work_dead_when_granted() {
+    const std::string look = cat("for p in ", pids_.child, " ", pids_.grandchild,
+                                 "; do s=$(sed 's/.*) //; s/ .*//' /proc/$p/stat 2>/dev/null); "
+                                 "case $s in ''|Z|X) ;; *) echo alive $p $s;; esac; done");
+    const Finished next = stint_({"run", "r", "--on-held", "wait=20s", "-q", "--", "sh", "-c", look},
+                                 milliseconds(30'000));
+    EXPECT_EQ(next.exit_code, 0) << next.err;
+    EXPECT_EQ(next.out, "");
+    EXPECT_EQ(stint_.lease("r", "token"), "2");
+  }
+
+ private:
+  std::string child_file() const { return stint_.dir().file("child"); }
+  std::string grandchild_file() const { return stint_.dir().file("grandchild"); }
+  Stint stint_;
+  Child run_;
+  Pids pids_;
+};
+
+// EVIDENCE-OF: G6 G7
+TEST(WholeTreeFrozenPastItsTtl, IsDeadWithinASecondOfWakingAndExits75) {
+  StubbornRun run;
+  const Pids& p = run.pids();
+  const std::vector<pid_t> all = {p.grandchild, p.child, p.guardian, p.supervisor};
+  for (const pid_t pid : all) ::kill(pid, SIGSTOP);
+  const Finished next = run.stint()({"run", "r", "--on-held", "wait=20s", "-q", "--", "true"});
+  EXPECT_EQ(next.exit_code, 0) << next.err;
+  EXPECT_EQ(run.stint().lease("r", "token"), "2");
+  for (const pid_t pid : all) ::kill(pid, SIGCONT);
+  const MonoTime woken = now();
+  EXPECT_TRUE(wait_until([&] { return !run.work_alive(); }, milliseconds(5000)));
+  EXPECT_LT(now() - woken, std::chrono::seconds(1));
+  const auto exit = run.run().wait(milliseconds(5000));
+  ASSERT_TRUE(exit);
+  EXPECT_EQ(exit->code, 75) << run.run().err();
+}
+
+TEST(SupervisorFrozen, TheGuardianEndsTheTreeInTimeAndThenTheSupervisor) {
+  StubbornRun run;
+  ::kill(run.pids().supervisor, SIGSTOP);
+  run.expect_work_dead_when_granted();
+  EXPECT_TRUE(run.run().wait(milliseconds(10'000)));
+}
+
+TEST(GuardianFrozen, TheSupervisorActsAlone) {
+  StubbornRun run;
+  ::kill(run.pids().guardian, SIGSTOP);
+  ASSERT_EQ(run.stint()({"revoke", "r", "--token", "1", "--why", "test"}).exit_code, 0);
+  EXPECT_TRUE(wait_until([&] { return !run.work_alive(); }));
+  const auto exit = run.run().wait(milliseconds(10'000));
+  ASSERT_TRUE(exit);
+  EXPECT_EQ(exit->code, 75) << run.run().err();
+}
+
+TEST(GuardianKilled, TheTreeIsEndedBeforeTheLeaseIsFree) {
+  StubbornRun run;
+  ::kill(run.pids().guardian, SIGKILL);
+  run.expect_work_dead_when_granted();
+  const auto exit = run.run().wait(milliseconds(10'000));
+  ASSERT_TRUE(exit);
+  EXPECT_EQ(exit->code, 1) << run.run().err();
+}
+
+TEST(ChildFrozen, TheLeaseIsKeptAndNobodyElseGetsIt) {
+  StubbornRun run;
+  ::kill(run.pids().child, SIGSTOP);
+  const Finished other = run.stint()({"run", "r", "--on-held", "wait=3s", "--held-exit", "42", "--", "true"});
+  EXPECT_EQ(other.exit_code, 42) << other.err;
+  EXPECT_TRUE(run.stint().held("r"));
+}
+
+TEST(ChildKilled, WhatItLeftBehindIsEndedBeforeTheLeaseIsFree) {
+  StubbornRun run;
+  ::kill(run.pids().child, SIGKILL);
+  run.expect_work_dead_when_granted();
+  const auto exit = run.run().wait(milliseconds(10'000));
+  ASSERT_TRUE(exit);
+  EXPECT_EQ(exit->code, 128 + SIGKILL) << run.run().err();
+}
+
+// EVIDENCE-OF: G7
+TEST(SupervisorKilled, NoDescendantIsAliveAfterASecondAndTheLeaseRunsOutNotBefore) {
+  StubbornRun run;
+  const MonoTime killed = now();
+  ::kill(run.pids().supervisor, SIGKILL);
+  EXPECT_TRUE(wait_until([&] { return !run.work_alive() && !alive(run.pids().guardian); }));
+  EXPECT_LT(now() - killed, std::chrono::seconds(1));
+  EXPECT_TRUE(run.stint().held("r"));
+  run.expect_work_dead_when_granted();
+  // It was renewed at most a heartbeat before the blow.
+  EXPECT_GT(now() - killed, kTtl / 2);
+}
+
+TEST(StoreGone, TheWorkIsStoppedAtTheDeadline) {
+  StubbornRun run;
+  const std::string away = run.stint().dir().file("away.db");
+  ASSERT_EQ(::rename(run.stint().database().c_str(), away.c_str()), 0);
+  const auto exit = run.run().wait(milliseconds(10'000));
+  ASSERT_TRUE(exit);
+  EXPECT_EQ(exit->code, 75) << run.run().err();
+  EXPECT_FALSE(run.work_alive());
+}
+
+// EVIDENCE-OF: G8
+TEST(Revoked, IsNoticedAtOnceAndOnRecord) {
+  StubbornRun run;
+  const MonoTime ordered = now();
+  const Finished order = run.stint()({"revoke", "r", "--token", "1", "--why", "runs amok", "--by", "op"});
+  ASSERT_EQ(order.exit_code, 0) << order.err;
+  const auto exit = run.run().wait(milliseconds(10'000));
+  ASSERT_TRUE(exit);
+  EXPECT_EQ(exit->code, 75);
+  // The grace after a loss, not the next heartbeat (two thirds of a second later at the earliest).
+  EXPECT_LT(now() - ordered, std::chrono::milliseconds(1500));
+  const std::string history = run.stint()({"history", "r", "--json"}).out;
+  EXPECT_NE(history.find(R"("reason":"revoked","by":"op","why":"runs amok")"), std::string::npos) << history;
+}
+
+// EVIDENCE-OF: G8
+TEST(Transferred, TheOtherTakesUpThatVeryToken) {
+  StubbornRun run;
+  ASSERT_EQ(run.stint()({"transfer", "r", "--to", "bob", "--token", "1", "--why", "moving"}).exit_code, 0);
+  const auto exit = run.run().wait(milliseconds(10'000));
+  ASSERT_TRUE(exit);
+  EXPECT_EQ(exit->code, 75);
+  EXPECT_EQ(run.stint()({"run", "r", "--on-held", "fail", "--", "true"}).exit_code, 11);
+  const Finished bob = run.stint()({"run", "r", "--owner", "bob", "--", "sh", "-c", "echo $STINT_TOKEN"});
+  EXPECT_EQ(bob.out, "2\n") << bob.err;
+  EXPECT_EQ(run.stint().lease("r", "reason"), "taken_up");
+}
+
+TEST(Progress, AWedgedRunIsEndedAndTheSuccessorGetsTheMarker) {
+  const Stint stint;
+  const std::string s = stint.binary();
+  const Finished wedged = stint({"run", "r", "--progress-timeout", "500ms", "--", "sh", "-c",
+                                 cat(s, " progress 'page 40' && exec sleep 60")});
+  EXPECT_EQ(wedged.exit_code, 75) << wedged.err;
+  const Finished next = stint({"run", "r", "--", "sh", "-c", "echo $STINT_PREVIOUS_PROGRESS"});
+  EXPECT_EQ(next.out, "page 40\n");
+  EXPECT_EQ(stint.lease("r", "reason"), "stalled");
+}
+
+TEST(Progress, OutputCountsWhereAsked) {
+  const Stint stint;
+  const Finished talking = stint({"run", "r", "--progress-timeout", "1s", "--progress-on", "output", "--", "sh",
+                                  "-c", "for i in 1 2 3 4; do echo $i; sleep 0.4; done; echo done >&2"});
+  EXPECT_EQ(talking.exit_code, 0) << talking.err;
+  EXPECT_EQ(talking.out, "1\n2\n3\n4\n");
+  EXPECT_NE(talking.err.find("done"), std::string::npos);
+}
+
+TEST(OnLost, TellsSomebody) {
+  const Stint stint;
+  const std::string told = stint.dir().file("told");
+  Child run(stint.command({"run", "r", "--on-lost", cat("echo $STINT_RESOURCE $STINT_LOST_CAUSE >", told), "--",
+                           "sleep", "60"}));
+  ASSERT_TRUE(wait_until([&] { return stint.held("r"); }));
+  ASSERT_EQ(stint({"revoke", "r", "--token", "1", "--why", "test"}).exit_code, 0);
+  ASSERT_TRUE(run.wait(milliseconds(10'000)));
+  EXPECT_EQ(read_text(told), "r revoked\n");
+}
+
+TEST(Restart, AcquiresAnewWithANewTokenAndANewChild) {
+  const Stint stint;
+  const std::string log = stint.dir().file("log");
+  Child run(stint.command({"run", "r", "--restart", "--ttl", "1s", "--", "sh", "-c",
+                           cat("echo $STINT_TOKEN >>", log, "; [ $STINT_TOKEN -gt 1 ] || exec sleep 60")}));
+  ASSERT_TRUE(wait_until([&] { return read_text(log) == "1\n"; }));
+  ASSERT_EQ(stint({"revoke", "r", "--token", "1", "--why", "test"}).exit_code, 0);
+  const auto exit = run.wait(milliseconds(10'000));
+  ASSERT_TRUE(exit);
+  EXPECT_EQ(exit->code, 0) << run.err();
+  EXPECT_EQ(read_text(log), "1\n3\n");
+}
+
+TEST(Signals, ArePassedOnAndTheLeaseIsReleased) {
+  const Stint stint;
+  const std::string ready = stint.dir().file("ready");
+  Child run(stint.command({"run", "r", "--", "sh", "-c",
+                           cat("trap 'exit 9' TERM; echo >", ready, "; while :; do sleep 0.05; done")}));
+  ASSERT_TRUE(wait_until([&] { return !read_text(ready).empty(); }));
+  run.signal(SIGTERM);
+  const auto exit = run.wait(milliseconds(10'000));
+  ASSERT_TRUE(exit);
+  EXPECT_EQ(exit->code, 9);
+  EXPECT_FALSE(stint.held("r"));
+}
+
+TEST(Signals, AreNotLostWhileTheChildStarts) {
+  const Stint stint;
+  for (int i = 0; i < 10; ++i) {
+    Child run(stint.command({"run", "r", "--on-held", "wait", "--", "sleep", "60"}));
+    ASSERT_TRUE(wait_until([&] { return stint.held("r"); }));
+    run.signal(SIGTERM);
+    const auto exit = run.wait(milliseconds(10'000));
+    ASSERT_TRUE(exit);
+    EXPECT_EQ(exit->code, 128 + SIGTERM);
+  }
+}
+
+TEST(Signals, TheSecondOneKills) {
+  StubbornRun run;
+  run.run().signal(SIGTERM);
+  EXPECT_TRUE(run.run().running());
+  run.run().signal(SIGINT);  // another one: two of a kind may arrive as one
+  ASSERT_TRUE(run.run().wait(milliseconds(10'000)));
+  EXPECT_FALSE(run.work_alive());
+  EXPECT_FALSE(run.stint().held("r"));
+}
+
+TEST(Signals, EndAWaitingRun) {
+  const Stint stint;
+  Child holder(stint.command({"run", "r", "--", "sleep", "60"}));
+  ASSERT_TRUE(wait_until([&] { return stint.held("r"); }));
+  Child waiting(stint.command({"run", "r", "--on-held", "wait", "--", "true"}));
+  ASSERT_TRUE(wait_until([&] { return waiting.err().find("waiting") != std::string::npos; }));
+  waiting.signal(SIGINT);
+  const auto exit = waiting.wait(milliseconds(5000));
+  ASSERT_TRUE(exit);
+  EXPECT_EQ(exit->code, 128 + SIGINT);
+}
+
+}  // namespace
+}  // namespace stint::test
