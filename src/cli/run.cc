@@ -117,6 +117,7 @@ Status parse_times(Session& session, holder::RunRequest& request) {
     *target = *length;
   }
   if (auto ok = core::check_terms(request.terms); !ok) return ok;
+  request.settings.max_hold = request.terms.max_hold;
   if (session.words().has("--progress-timeout")) {
     auto timeout = session.duration("--progress-timeout", std::nullopt);
     if (!timeout) return timeout.error();

@@ -32,9 +32,10 @@ Status check_settings(const HoldSettings& s) {
                      "before the lease runs out; use a longer --ttl or a shorter --grace"));
 }
 
-HolderPolicy::HolderPolicy(const HoldSettings& settings, MonoTime sent_at, Random& random)
-    : settings_(settings), random_(random) {
-  count_from(sent_at, settings.ttl);
+HolderPolicy::HolderPolicy(const HoldSettings& settings, MonoTime sent_at, Millis granted_ttl,
+                           Random& random)
+    : settings_(settings), random_(random), granted_at_(sent_at) {
+  count_from(sent_at, granted_ttl);
 }
 
 HolderPolicy::Standing HolderPolicy::standing(MonoTime now) const {
@@ -59,9 +60,14 @@ void HolderPolicy::unknown(MonoTime now) {
 
 void HolderPolicy::count_from(MonoTime sent_at, Millis granted_ttl) {
   sure_since_ = sent_at;
-  const Millis ttl = granted_ttl;
-  deadline_ = sent_at + ttl - settings_.grace - settings_.margin - drift(ttl);  // G6
-  renew_at_ = sent_at + heartbeat(ttl, random_);
+  const auto end = [this](MonoTime from, Millis length) {
+    return from + length - settings_.grace - settings_.margin - drift(length);  // G6
+  };
+  deadline_ = end(sent_at, granted_ttl);
+  if (settings_.max_hold.count() > 0) {
+    deadline_ = std::min(deadline_, end(granted_at_, settings_.max_hold));
+  }
+  renew_at_ = sent_at + heartbeat(granted_ttl, random_);
 }
 
 }  // namespace stint::core

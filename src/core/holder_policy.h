@@ -23,6 +23,7 @@ struct HoldSettings {
   Millis ttl{90'000};
   Millis grace{0};   // between SIGTERM and SIGKILL
   Millis margin{0};  // to kill, and to see it dead
+  Millis max_hold{0};  // zero: none. The holder counts it too: not every store tells how long it has
 };
 
 // Grace defaults to min(10 s, ttl/6).
@@ -34,8 +35,8 @@ Status check_settings(const HoldSettings& settings);
 
 class HolderPolicy {
  public:
-  // The grant (or the renewal that it counts from) was sent at `sent_at` and acknowledged.
-  HolderPolicy(const HoldSettings& settings, MonoTime sent_at, Random& random);
+  // The grant (or the renewal that it counts from) was sent at `sent_at` and acknowledged with this ttl.
+  HolderPolicy(const HoldSettings& settings, MonoTime sent_at, Millis granted_ttl, Random& random);
 
   enum class Standing {
     Holding,  // within the deadline
@@ -64,6 +65,7 @@ class HolderPolicy {
 
   HoldSettings settings_;
   Random& random_;
+  MonoTime granted_at_;
   MonoTime sure_since_;
   MonoTime deadline_;
   MonoTime renew_at_;

@@ -36,7 +36,7 @@ TEST(HoldSettings, AreRefusedWhenTheWorkCannotBeStoppedInTime) {
 TEST(HolderDeadline, CountsFromBeforeTheSendingLessStopAndDrift) {
   SeededRandom random(1);
   const HoldSettings s{.ttl = Millis(90'000), .grace = Millis(10'000), .margin = Millis(500)};
-  const HolderPolicy policy(s, at(1000), random);
+  const HolderPolicy policy(s, at(1000), s.ttl, random);
   EXPECT_EQ(policy.deadline(), at(1000 + 90'000 - 10'000 - 500 - 91));
   EXPECT_EQ(policy.kill_at(), policy.deadline() + Millis(10'000));
   EXPECT_LT(policy.kill_at() + s.margin, at(1000) + s.ttl);
@@ -48,7 +48,7 @@ TEST(HolderDeadline, CountsFromBeforeTheSendingLessStopAndDrift) {
 TEST(HolderDeadline, IsEarlierThanTheStoresExpiryForEveryTtl) {
   SeededRandom random(2);
   for (int ttl = 100; ttl < 200'000; ttl = ttl * 3 / 2) {
-    const HolderPolicy policy(settings(ttl), at(0), random);
+    const HolderPolicy policy(settings(ttl), at(0), Millis(ttl), random);
     // The store's clock may run fast by a thousandth.
     EXPECT_LT(policy.kill_at(), at(ttl) - Millis(ttl / 1000)) << ttl;
     EXPECT_LT(policy.renew_at(), policy.deadline()) << ttl;
@@ -59,7 +59,7 @@ TEST(HolderDeadline, IsEarlierThanTheStoresExpiryForEveryTtl) {
 
 TEST(HolderRenewed, MovesTheDeadlineByItsOwnSending) {
   SeededRandom random(3);
-  HolderPolicy policy(settings(9000), at(0), random);
+  HolderPolicy policy(settings(9000), at(0), Millis(9000), random);
   const MonoTime before = policy.deadline();
   policy.renewed(at(3000), Millis(9000));
   EXPECT_EQ(policy.deadline(), before + Millis(3000));
@@ -68,14 +68,14 @@ TEST(HolderRenewed, MovesTheDeadlineByItsOwnSending) {
 
 TEST(HolderRenewed, CountsWithTheTtlThatTheStoreGranted) {
   SeededRandom random(4);
-  HolderPolicy policy(settings(9000), at(0), random);
+  HolderPolicy policy(settings(9000), at(0), Millis(9000), random);
   policy.renewed(at(3000), Millis(20'000));
   EXPECT_GT(policy.deadline(), at(3000 + 17'000));
 }
 
 TEST(HolderRenewed, NeverMovesBackForAnAnswerThatCameLate) {
   SeededRandom random(5);
-  HolderPolicy policy(settings(9000), at(0), random);
+  HolderPolicy policy(settings(9000), at(0), Millis(9000), random);
   policy.renewed(at(3000), Millis(9000));
   const MonoTime deadline = policy.deadline();
   policy.renewed(at(2000), Millis(9000));
@@ -84,7 +84,7 @@ TEST(HolderRenewed, NeverMovesBackForAnAnswerThatCameLate) {
 
 TEST(HolderUnknown, IsNeverLostAndIsTriedAgainSoon) {
   SeededRandom random(6);
-  HolderPolicy policy(settings(9000), at(0), random);
+  HolderPolicy policy(settings(9000), at(0), Millis(9000), random);
   const MonoTime deadline = policy.deadline();
   MonoTime now = at(3000);
   for (int i = 0; i < 50; ++i) {
@@ -101,14 +101,14 @@ TEST(HolderUnknown, IsNeverLostAndIsTriedAgainSoon) {
 
 TEST(HolderUnknown, TriesTheFirstTimeWithinMilliseconds) {
   SeededRandom random(7);
-  HolderPolicy policy(settings(90'000), at(0), random);
+  HolderPolicy policy(settings(90'000), at(0), Millis(90'000), random);
   policy.unknown(at(30'000));
   EXPECT_LE(policy.renew_at(), at(30'030));
 }
 
 TEST(HolderLost, IsFinalWhateverTheClockSays) {
   SeededRandom random(8);
-  HolderPolicy policy(settings(9000), at(0), random);
+  HolderPolicy policy(settings(9000), at(0), Millis(9000), random);
   EXPECT_FALSE(policy.lost_cause());
   policy.lost(Cause::Revoked);
   EXPECT_EQ(policy.standing(at(1)), Standing::Lost);
@@ -121,7 +121,7 @@ TEST(HolderHeartbeat, IsSpreadSoThatAFleetDoesNotBeatInStep) {
   SeededRandom random(9);
   std::vector<MonoTime> beats;
   for (int i = 0; i < 20; ++i)
-    beats.push_back(HolderPolicy(settings(90'000), at(0), random).renew_at());
+    beats.push_back(HolderPolicy(settings(90'000), at(0), Millis(90'000), random).renew_at());
   std::sort(beats.begin(), beats.end());
   EXPECT_LT(beats.front(), beats.back());
 }

@@ -53,6 +53,13 @@ std::optional<Past> close(const Record& record, Reason moved, const Context& con
   return Past{*record.own, natural_end(record.pulse.standing), ended_at};
 }
 
+// As far as the store can tell how long max_hold still has. It tells in milliseconds rounded up, and a
+// holder trusts what it was granted: one less is never too long.   G6
+Millis within_cap(Millis ttl, const Timer& cap) {
+  if (!running(cap) || !cap.remaining) return ttl;
+  return std::max(Millis(1), std::min(ttl, *cap.remaining - Millis(1)));
+}
+
 // ---- acquire
 
 Decision refuse() { return {Outcome::Refused, Cause::None, {}}; }
@@ -169,11 +176,7 @@ Decision lost(Cause cause) { return {Outcome::Lost, cause, {}}; }
 // Never shortens (Extend), never past max_hold.   G3
 Decision renew_held(const Record& record, const Renew& verb) {
   Decision d{Outcome::Renewed, Cause::None, {}};
-  const Timers& timers = record.timers;
-  Millis ttl = verb.ttl;
-  if (running(timers.cap) && timers.cap.remaining) {
-    ttl = std::clamp(ttl, Millis(1), std::max(*timers.cap.remaining, Millis(1)));
-  }
+  const Millis ttl = within_cap(verb.ttl, record.timers.cap);
   d.change.alive = {TimerPlan::Op::Extend, ttl};
   if (record.own->terms.cooldown.count() > 0) {
     d.change.cool = {TimerPlan::Op::Extend, ttl + record.own->terms.cooldown};

@@ -18,8 +18,8 @@ Keeper::Keeper(api::Leases& leases, const Clock& clock, Random& random,
   CHECK(!kept.empty(), "a keeper without a lease");
   const MutexLock lock(mutex_);
   for (Kept& one : kept) {
-    const MonoTime sent_at = one.sent_at;
-    all_.push_back({std::move(one), core::HolderPolicy(settings, sent_at, random)});
+    const core::HolderPolicy policy(settings, one.sent_at, one.granted_ttl, random);
+    all_.push_back({std::move(one), policy});
   }
 }
 

@@ -18,6 +18,7 @@ namespace stint::holder {
 struct Kept {
   api::Grip grip;
   MonoTime sent_at{};      // before the request was sent whose effect was acknowledged
+  Millis granted_ttl{0};   // as the store granted it
   bool borrowed = false;   // an ancestor's: watched, never renewed or released
 };
 

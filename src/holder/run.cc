@@ -71,7 +71,7 @@ class Run {
                                      " with token ", found->token.number(),
                                      ", but that lease is gone: nothing was started")};
       }
-      borrowed.push_back({.grip = grip, .sent_at = clock_.mono(), .borrowed = true});
+      borrowed.push_back({.grip = grip, .sent_at = clock_.mono(), .granted_ttl = {}, .borrowed = true});
     }
     return {};
   }

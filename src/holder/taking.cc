@@ -91,7 +91,10 @@ class Taking {
       }
       auto& granted = std::get<api::Granted>(*answer);
       const api::Grip grip{resource, granted.lease.token, claim, request_.owner, granted.hint};
-      taken.kept.push_back({.grip = grip, .sent_at = sent_at, .borrowed = false});
+      taken.kept.push_back({.grip = grip,
+                            .sent_at = sent_at,
+                            .granted_ttl = granted.lease.ttl,
+                            .borrowed = false});
       taken.grants.push_back(std::move(granted));
     }
     const bool first_is_old = taken.kept.size() > 1;
@@ -116,6 +119,7 @@ class Taking {
                                      " was lost before the work could start")};
       }
       taken.kept[i].sent_at = sent_at;
+      taken.kept[i].granted_ttl = std::get<api::Held>(*renewed).granted_ttl;
     }
     return {};
   }

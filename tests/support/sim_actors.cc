@@ -111,9 +111,8 @@ MonoTime SimWorker::granted(const api::Granted& granted) {
 }
 
 void SimWorker::trust(MonoTime sent, Millis ttl) {
-  // A thousandth for drift; a millisecond because a renewal near max_hold is cut to what is left of
-  // it, which stores round up.
-  holding_->until = sent + ttl - Nanos(ttl) / 1000 - Millis(1);
+  // A thousandth for drift.
+  holding_->until = sent + ttl - Nanos(ttl) / 1000;
   world_.invariants().trusts(name_, holding_->grip.resource.text(), holding_->grip.token,
                              clock_.true_time(holding_->until));
 }

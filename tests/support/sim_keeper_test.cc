@@ -39,7 +39,9 @@ class KeeperActor final : public Actor {
     settings_.grace = core::default_grace(settings_.ttl);
     settings_.margin = core::default_margin(settings_.ttl);
     const Claim claim = Claim::make(random);
-    const core::Terms terms{.ttl = settings_.ttl};
+    core::Terms terms{.ttl = settings_.ttl};
+    if (random.below(4) == 0) terms.max_hold = terms.ttl + Millis(random.below(2000));
+    settings_.max_hold = terms.max_hold;
     const auto answer = world_.leases().acquire({.resource = resource,
                                                  .owner = owner_,
                                                  .claim = claim,
@@ -61,7 +63,8 @@ class KeeperActor final : public Actor {
     grip_ = grip;
     ++held_;
     keeper_.emplace(world_.leases(), clock_, random, settings_,
-                    std::vector<holder::Kept>{{.grip = grip, .sent_at = now}});
+                    std::vector<holder::Kept>{
+                        {.grip = grip, .sent_at = now, .granted_ttl = granted->lease.ttl}});
     leave_at_ = clock_.mono() + settings_.ttl * static_cast<int>(1 + random.below(6));
     return trust();
   }
