@@ -22,6 +22,7 @@ ROOMS = {
     'server': ['base', 'api', 'core', 'net', 'report'],
     'agent': ['base', 'api', 'core'],
     'app': None,  # composition: everything
+    'lib': ['base', 'api', 'core', 'os', 'holder', 'app', 'stint'],  # behind include/stint
     'cli': ['base', 'api', 'core', 'app', 'report', 'holder', 'os'],
 }
 # core is pure: none of these, not even from the standard library.

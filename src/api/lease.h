@@ -40,6 +40,7 @@ struct Hint {
 struct Granted {
   Lease lease;
   Hint hint;
+  Millis granted_ttl{0};          // how long the holder may trust it, from before it asked
   bool replayed = false;          // an earlier grant to the same claim
   std::string previous_progress;  // of the holder before
   std::optional<Nanos> store_time;

@@ -1,5 +1,7 @@
 #include "app/state_files.h"
 
+#include <algorithm>
+
 #include "base/sha256.h"
 #include "base/text.h"
 #include "os/files.h"
@@ -78,25 +80,43 @@ Result<std::optional<service::Anchor>> AnchorFile::recall() {
     if (os::exists(path_)) return text.error();
     return std::optional<service::Anchor>();
   }
+  // A power cut can leave a new file empty: then nothing is remembered, and nothing is damaged.
+  if (text->empty()) return std::optional<service::Anchor>();
   const auto lines = split(*text, '\n');
   auto generation = Generation::parse(lines.front());
   const auto revision = lines.size() > 1 ? parse_digits(trim(lines[1])) : std::nullopt;
-  if (!generation || !revision) {
+  const auto highest = lines.size() > 2 ? parse_digits(trim(lines[2])) : std::nullopt;
+  if (!generation || !revision || !highest) {
     return unavailable(cat("the anchor file ", quoted(path_),
                            " is damaged: it cannot tell whether the store went back in time"));
   }
-  return std::optional<service::Anchor>({*generation, *revision});
+  const MutexLock lock(mutex_);
+  last_ = service::Anchor{*generation, *revision, Token(*highest)};
+  return last_;
 }
 
+// Overwritten in place, fixed width: never torn for a reader of this machine. Of two processes that
+// write at once the later one stays, which may be one grant behind the other.
 void AnchorFile::remember(const service::Anchor& anchor) {
-  // Fixed width: overwriting in place never leaves rubbish behind.
-  const std::string digits = std::to_string(anchor.revision);
-  const std::string text =
-      cat(anchor.generation.hex(), '\n', std::string(20 - digits.size(), '0'), digits, '\n');
-  if (os::overwrite_file(path_, text)) return;
-  // The first use; if it fails again, a restored store is noticed by one witness less.
+  const MutexLock lock(mutex_);
+  service::Anchor kept = anchor;
+  if (last_) kept.highest = std::max(kept.highest, last_->highest);
+  if (last_ && last_->generation == kept.generation) {
+    kept.revision = std::max(kept.revision, last_->revision);
+  }
+  last_ = kept;
+  const auto digits = [](std::uint64_t number) {
+    const std::string plain = std::to_string(number);
+    return std::string(20 - plain.size(), '0') + plain;
+  };
+  const std::string text = cat(kept.generation.hex(), '\n', digits(kept.revision), '\n',
+                               digits(kept.highest.number()), '\n');
+  // Made whole or not at all: a full disk must not leave half of one behind. If it cannot be kept, a
+  // restored store is noticed by one witness less.
+  if (file_.overwrite(path_, text)) return;
   if (os::make_directories(directory_)) {
-    [[maybe_unused]] const bool kept = os::overwrite_file(path_, text).has_value();
+    [[maybe_unused]] const bool done =
+        os::write_file(path_, text, os::Durability::Unsynced).has_value();
   }
 }
 

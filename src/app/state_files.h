@@ -7,6 +7,8 @@
 #include "api/leases.h"
 #include "app/environment.h"
 #include "app/store_url.h"
+#include "base/mutex.h"
+#include "os/files.h"
 #include "service/store_life.h"
 
 namespace stint::app {
@@ -30,7 +32,7 @@ class Claims {
   std::string store_;
 };
 
-// The last generation and revision seen of one store.
+// The last generation and revision seen of one store. Thread safety: any thread.
 class AnchorFile final : public service::Anchors {
  public:
   AnchorFile(const std::string& directory, std::string_view store);
@@ -40,6 +42,9 @@ class AnchorFile final : public service::Anchors {
  private:
   std::string directory_;
   std::string path_;
+  Mutex mutex_;
+  std::optional<service::Anchor> last_ GUARDED_BY(mutex_);
+  os::FixedFile file_ GUARDED_BY(mutex_);  // kept open: a grant costs one system call
 };
 
 }  // namespace stint::app

@@ -198,6 +198,13 @@ int wave_off(Session& session, const holder::RunRequest& request, const holder::
   return code;
 }
 
+void tell_grants(const Session& session, const holder::Taken& taken) {
+  for (const holder::Kept& kept : taken.kept) {
+    session.say(cat(quoted(kept.grip.resource.text()), kept.borrowed ? " is held by an outer run" : " is ours",
+                    ", token ", kept.grip.token.number()));
+  }
+}
+
 int run_command(Session& session) {
   // Before the first thread: they all inherit the mask.
   os::Signals signals;
@@ -215,6 +222,7 @@ int run_command(Session& session) {
             for (const holder::Kept& kept : taken.kept) {
               if (kept.grip.resource == request->resources.front() || !token.issued()) token = kept.grip.token;
             }
+            if (session.words().has("-v")) tell_grants(session, taken);
             return files.environment(*request, taken, (*opened)->leases().generation(), deadline,
                                      !session.words().has("--no-store-env"));
           },
@@ -242,8 +250,10 @@ const Command kRun = {
         "Takes the lease on every RESOURCE (all or nothing), runs the command, renews the leases while it "
         "runs, and releases them when the command and everything that it started have ended. If another "
         "holds one, the run is waved off and exits 0: a skip is no failure.\n\n"
-        "When a lease is lost, revoked, or cannot be renewed before its deadline, the whole process tree "
-        "is stopped (SIGTERM, then SIGKILL) before anybody else can get it, and run exits 75. "
+        "When a lease cannot be renewed before its deadline, the whole process tree is stopped (SIGTERM, "
+        "then SIGKILL) before anybody else can get it, and run exits 75. When it is revoked or transferred, "
+        "the tree is stopped at once, within a second; the next holder need not wait for that (--cooldown "
+        "makes it). "
         "What the command leaves running in the background belongs to the work and is ended with it.\n\n"
         "The command finds its lease in the environment: see 'stint help environment'.",
     .examples = kExamples,

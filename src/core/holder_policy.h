@@ -11,6 +11,7 @@
 // also near the deadline; a renewal that is acknowledged in time moves it.
 #pragma once
 
+#include <functional>
 #include <optional>
 
 #include "base/random.h"
@@ -64,7 +65,7 @@ class HolderPolicy {
   void count_from(MonoTime sent_at, Millis granted_ttl);
 
   HoldSettings settings_;
-  Random& random_;
+  std::reference_wrapper<Random> random_;
   MonoTime granted_at_;
   MonoTime sure_since_;
   MonoTime deadline_;

@@ -16,6 +16,10 @@ Token next_token(const Record& record, const Context& context) {
 bool running(const Timer& timer) { return timer.state == TimerState::Running; }
 bool fired(const Timer& timer) { return timer.state == TimerState::Fired; }
 
+Millis left(const Timer& timer) {
+  return running(timer) ? timer.remaining.value_or(Millis(0)) : Millis(0);
+}
+
 TimerPlan start(Millis length) { return {TimerPlan::Op::Start, length}; }
 TimerPlan stop() { return {TimerPlan::Op::Stop, {}}; }
 TimerPlan start_or_stop(Millis length) { return length.count() > 0 ? start(length) : stop(); }
@@ -53,11 +57,10 @@ std::optional<Past> close(const Record& record, Reason moved, const Context& con
   return Past{*record.own, natural_end(record.pulse.standing), ended_at};
 }
 
-// As far as the store can tell how long max_hold still has. It tells in milliseconds rounded up, and a
-// holder trusts what it was granted: one less is never too long.   G6
+// As far as the store can tell how long max_hold still has.
 Millis within_cap(Millis ttl, const Timer& cap) {
   if (!running(cap) || !cap.remaining) return ttl;
-  return std::max(Millis(1), std::min(ttl, *cap.remaining - Millis(1)));
+  return std::max(Millis(1), std::min(ttl, *cap.remaining));
 }
 
 // ---- acquire
@@ -243,6 +246,12 @@ Ownership ordered(const Record& record, const Order& order, Reason reason, const
           .terms = record.own->terms};
 }
 
+// An order that ends a grant starts its cooldown; one on a grant that had ended changes nothing of it.
+TimerPlan ordered_cooldown(const Record& record) {
+  if (has_ended(record)) return {};
+  return start_or_stop(record.own->terms.cooldown);
+}
+
 Decision reserve(const Record& record, const Transfer& verb, const Context& context) {
   if (done_before(record, verb.order)) return {Outcome::MovedBefore, Cause::None, {}};
   if (!expected(record, verb.order)) return lost(Cause::WrongToken);
@@ -251,9 +260,11 @@ Decision reserve(const Record& record, const Transfer& verb, const Context& cont
   d.change.own->owner = verb.to;
   if (verb.ttl.count() > 0) d.change.own->terms.ttl = verb.ttl;
   d.change.pulse = Pulse{Standing::Reserved, std::nullopt};
-  d.change.alive = start(d.change.own->terms.ttl);
   d.change.cap = stop();
-  d.change.cool = start_or_stop(record.own->terms.cooldown);
+  d.change.cool = ordered_cooldown(record);
+  // It can be taken up only after the rest: the reservation outlasts that by its whole ttl.
+  const Millis cool = has_ended(record) ? left(record.timers.cool) : d.change.cool.length;
+  d.change.alive = start(d.change.own->terms.ttl + std::max(left(record.timers.rest), cool));
   d.change.past = close(record, Reason::Transferred, context);
   return d;
 }
@@ -267,7 +278,7 @@ Decision revoke(const Record& record, const Revoke& verb, const Context& context
   d.change.alive = stop();
   d.change.cap = stop();
   d.change.rest = stop();  // only revoke cuts at_least short
-  d.change.cool = start_or_stop(record.own->terms.cooldown);
+  d.change.cool = ordered_cooldown(record);
   d.change.past = close(record, verb.reason, context);
   return d;
 }
@@ -300,7 +311,10 @@ struct Table {
   }
 
   Decision operator()(const Release& verb) const {
-    if (const Cause no = refute(record, verb.proof, context); no != Cause::None) return lost(no);
+    const Cause no = refute(record, verb.proof, context);
+    // Released before, and the token moved with it.
+    if (no == Cause::Released) return {Outcome::EndedBefore, Cause::None, {}};
+    if (no != Cause::None) return lost(no);
     if (verb.fence) return end_and_fence(record, context);
     return ending(Standing::Released);
   }

@@ -49,7 +49,8 @@ struct Oracle {
   std::optional<int> holder;  // who holds it, as long as now < until
   Millis until{0};
   std::optional<Millis> cap;
-  Millis nobody_before{0};  // at_least and cooldowns that have begun
+  Millis rest_until{0};  // at_least, and the cooldown of a use that was re-taken
+  Millis cool_until{0};  // a cooldown that has begun
   Millis cooldown{0};       // of the present grant, if it ends uncleanly
   std::optional<int> heir;
   Millis reserved_until{0};
@@ -65,9 +66,11 @@ struct Oracle {
     if (heir && now >= reserved_until) heir.reset();
   }
   void end_unclean(Millis at) {
-    nobody_before = std::max(nobody_before, at + cooldown);
+    cool_until = at + cooldown;
     holder.reset();
   }
+  bool ended() const { return !holder && !heir; }
+  bool rests(Millis now) const { return now < rest_until || now < cool_until; }
 };
 
 class Play {
@@ -114,7 +117,7 @@ class Play {
         lease_.play(Acquire{label(a.client), claim, terms, "", retake ? me.claim : ClaimHash()});
     const Millis now = lease_.now;
     const bool again = retake && oracle_.holder == a.client;
-    const bool open = !oracle_.holder && now >= oracle_.nobody_before &&
+    const bool open = !oracle_.holder && !oracle_.rests(now) &&
                       (!oracle_.heir || *oracle_.heir == a.client);
     RC_ASSERT((d.outcome == Outcome::Granted) == (again || open));  // G2
     if (d.outcome != Outcome::Granted) return;
@@ -124,7 +127,7 @@ class Play {
     } else {
       RC_ASSERT(d.change.own->token > oracle_.last);
     }
-    if (again) oracle_.end_unclean(now);
+    if (again) oracle_.rest_until = std::max(oracle_.rest_until, now + oracle_.cooldown);
     oracle_.heir.reset();
     oracle_.holder = a.client;
     oracle_.last = d.change.own->token;
@@ -133,7 +136,7 @@ class Play {
       oracle_.cap = a.max_hold > 0 ? std::optional(now + terms.max_hold) : std::nullopt;
     }
     if (a.at_least > 0)
-      oracle_.nobody_before = std::max(oracle_.nobody_before, now + terms.at_least);
+      oracle_.rest_until = std::max(oracle_.rest_until, now + terms.at_least);
     oracle_.cooldown = terms.cooldown;
     me = {claim, d.change.own->token};
   }
@@ -163,16 +166,17 @@ class Play {
 
   void transfer(const Action& a) {
     if (!token().issued()) return;
-    // As long as everything that has to pass before it can be taken up.
     const Millis ttl(a.ttl);
     const Millis cooldown = lease_.record().own->terms.cooldown;
     const Decision d =
         lease_.play(Transfer{{token(), "w", "b", cat("o", ++orders_)}, label(a.client), ttl});
     RC_ASSERT(d.outcome == Outcome::Moved);
+    if (!oracle_.ended()) oracle_.cool_until = lease_.now + cooldown;
     oracle_.holder.reset();
-    oracle_.nobody_before = std::max(oracle_.nobody_before, lease_.now + cooldown);
     oracle_.heir = a.client;
-    oracle_.reserved_until = lease_.now + ttl;
+    // The whole ttl after everything that has to pass before it can be taken up.
+    oracle_.reserved_until =
+        ttl + std::max({lease_.now, oracle_.rest_until, oracle_.cool_until});
     oracle_.last = d.change.own->token;
   }
 
@@ -182,9 +186,10 @@ class Play {
     const Decision d =
         lease_.play(Revoke{{token(), "w", "b", cat("o", ++orders_)}, Reason::Revoked});
     RC_ASSERT(d.outcome == Outcome::Moved);
+    if (!oracle_.ended()) oracle_.cool_until = lease_.now + cooldown;
+    oracle_.rest_until = Millis(0);
     oracle_.holder.reset();
     oracle_.heir.reset();
-    oracle_.nobody_before = lease_.now + cooldown;
     oracle_.last = d.change.own->token;
   }
 

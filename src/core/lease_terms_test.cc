@@ -53,8 +53,8 @@ TEST(LeaseRenew, NeverShortensAndNeverPassesMaxHold) {
   lease.now += Millis(900);
   lease.play(Renew{proof(lease, kOne), Millis(1000)});
   lease.now += Millis(900);
-  EXPECT_EQ(lease.play(Renew{proof(lease, kOne), Millis(1000)}).change.alive.length, Millis(699));
-  lease.now += Millis(699);
+  EXPECT_EQ(lease.play(Renew{proof(lease, kOne), Millis(1000)}).change.alive.length, Millis(700));
+  lease.now += Millis(700);
   const Decision late = lease.play(Renew{proof(lease, kOne), Millis(1000)});
   EXPECT_EQ(late.outcome, Outcome::Lost);
   EXPECT_EQ(late.cause, Cause::MaxHold);

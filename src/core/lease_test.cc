@@ -288,7 +288,10 @@ TEST(LeaseTable, TurnsEveryWrongProofAwayWithItsCause) {
     for (std::size_t i = 0; i < proofs.size(); ++i) {
       for (const NamedVerb& v : proved_by(proofs[i])) {
         const Decision d = decide(s.record, v.verb, {.floor = Token(), .now_wall = kNow});
-        EXPECT_EQ(letters(d), expected[i]) << s.name << " / " << v.name << " / proof " << i;
+        // 0 also the second time, when the first one moved the token.
+        const bool again = fenced && i == 3 && std::holds_alternative<Release>(v.verb);
+        EXPECT_EQ(letters(d), again ? "e" : expected[i])
+            << s.name << " / " << v.name << " / proof " << i;
       }
     }
   }

@@ -7,20 +7,33 @@
 namespace stint::holder {
 namespace {
 
-// A borrowed lease has no deadline of its own: whoever lent it stops us.
 constexpr MonoTime kNever = MonoTime::max();
 
 }  // namespace
 
 Keeper::Keeper(api::Leases& leases, const Clock& clock, Random& random,
                const core::HoldSettings& settings, std::vector<Kept> kept)
-    : leases_(leases), clock_(clock), settings_(settings) {
+    : leases_(leases), clock_(clock), random_(random), settings_(settings) {
   CHECK(!kept.empty(), "a keeper without a lease");
   const MutexLock lock(mutex_);
   for (Kept& one : kept) {
-    const core::HolderPolicy policy(settings, one.sent_at, one.granted_ttl, random);
-    all_.push_back({std::move(one), policy});
+    std::optional<core::HolderPolicy> policy;
+    if (one.granted_ttl.count() > 0) {
+      policy.emplace(settings_for(one), one.sent_at, one.granted_ttl, random_);
+    }
+    CHECK(policy || one.borrowed, "a lease of our own without its ttl");
+    all_.push_back({std::move(one), std::move(policy)});
   }
+}
+
+// A borrowed lease has what is left of it, whatever our own settings are: the grace must fit into that.
+core::HoldSettings Keeper::settings_for(const Kept& kept) const {
+  if (!kept.borrowed) return settings_;
+  const Millis left = kept.granted_ttl;
+  return {.ttl = left,
+          .grace = std::min(settings_.grace, core::default_grace(left)),
+          .margin = core::default_margin(left),
+          .max_hold = {}};
 }
 
 MonoTime Keeper::step() {
@@ -30,18 +43,18 @@ MonoTime Keeper::step() {
     count = all_.size();
   }
   for (std::size_t i = 0; i < count; ++i) {
-    std::optional<api::Grip> due;
+    std::optional<Kept> due;
     const MonoTime sent_at = clock_.mono();  // before the request is sent: G6
     {
       const MutexLock lock(mutex_);
       const One& one = all_[i];
-      const bool wanted = !one.kept.borrowed && !lost_ && sent_at >= one.policy.renew_at();
-      if (wanted) due = one.kept.grip;
+      if (!lost_ && one.policy && sent_at >= one.policy->renew_at()) due = one.kept;
     }
     if (!due) continue;
-    const auto renewed = leases_.renew(*due, settings_.ttl);
+    const auto answered =
+        due->borrowed ? leases_.check(due->grip) : leases_.renew(due->grip, settings_.ttl);
     const MutexLock lock(mutex_);
-    answer(all_[i], sent_at, renewed, true);
+    answer(all_[i], sent_at, answered, true);
   }
   return next();
 }
@@ -54,9 +67,10 @@ void Keeper::look() {
     for (const One& one : all_) grips.push_back(one.kept.grip);
   }
   for (std::size_t i = 0; i < grips.size(); ++i) {
+    const MonoTime sent_at = clock_.mono();
     const auto seen = leases_.check(grips[i]);
     const MutexLock lock(mutex_);
-    answer(all_[i], {}, seen, false);
+    answer(all_[i], sent_at, seen, false);
     if (i != 0 || !seen) continue;
     if (const auto* held = std::get_if<api::Held>(&*seen)) {
       progress_ = held->lease.progress;
@@ -66,21 +80,30 @@ void Keeper::look() {
 }
 
 // A fault is never a loss: it is unknown whether the renewal took effect.
-void Keeper::answer(One& one, MonoTime sent_at, const Result<api::HoldAnswer>& answer, bool renewal) {
+void Keeper::answer(One& one, MonoTime sent_at, const Result<api::HoldAnswer>& answer, bool due) {
   if (!answer) {
     trouble_ = answer.error().message;
-    if (renewal) one.policy.unknown(clock_.mono());
+    if (due && one.policy) one.policy->unknown(clock_.mono());
     return;
   }
   if (const auto* lost = std::get_if<api::Lost>(&*answer)) {
-    one.policy.lost(lost->cause);
+    if (one.policy) one.policy->lost(lost->cause);
     note_lost(one, *lost);
     return;
   }
-  if (!renewal) return;
-  trouble_.clear();
   const auto& held = std::get<api::Held>(*answer);
-  one.policy.renewed(sent_at, held.granted_ttl.count() > 0 ? held.granted_ttl : settings_.ttl);
+  if (one.kept.borrowed) {
+    // Counted from what the store says is left; it rounds up.
+    one.kept.granted_ttl = held.lease.remaining.value_or(Millis(0)) - Millis(1);
+    one.policy.reset();
+    if (one.kept.granted_ttl.count() > 0) {
+      one.policy.emplace(settings_for(one.kept), sent_at, one.kept.granted_ttl, random_);
+    }
+    return;
+  }
+  if (!due) return;
+  trouble_.clear();
+  one.policy->renewed(sent_at, held.granted_ttl);
 }
 
 void Keeper::note_lost(const One& one, const api::Lost& lost) {
@@ -94,7 +117,7 @@ MonoTime Keeper::next() const {
   MonoTime soonest = kNever;
   if (lost_) return soonest;
   for (const One& one : all_) {
-    if (!one.kept.borrowed) soonest = std::min(soonest, one.policy.renew_at());
+    if (one.policy) soonest = std::min(soonest, one.policy->renew_at());
   }
   return soonest;
 }
@@ -106,12 +129,10 @@ KeeperState Keeper::state() const {
   out.deadline = kNever;
   out.kill_at = kNever;
   for (const One& one : all_) {
-    if (one.kept.borrowed) continue;
-    if (one.policy.deadline() < out.deadline) {
-      out.deadline = one.policy.deadline();
-      out.kill_at = one.policy.kill_at();
-    }
-    out.unsure |= one.policy.unsure();
+    if (!one.policy) continue;
+    out.deadline = std::min(out.deadline, one.policy->deadline());
+    out.kill_at = std::min(out.kill_at, one.policy->kill_at());
+    out.unsure |= one.policy->unsure();
   }
   using Standing = KeeperState::Standing;
   out.standing = lost_ ? Standing::Lost : now >= out.deadline ? Standing::Overdue : Standing::Holding;

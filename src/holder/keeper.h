@@ -19,7 +19,8 @@ struct Kept {
   api::Grip grip;
   MonoTime sent_at{};      // before the request was sent whose effect was acknowledged
   Millis granted_ttl{0};   // as the store granted it
-  bool borrowed = false;   // an ancestor's: watched, never renewed or released
+  // An ancestor's: looked at as often as its holder renews it, never renewed or released by us.
+  bool borrowed = false;
 };
 
 struct KeeperState {
@@ -52,14 +53,16 @@ class Keeper {
  private:
   struct One {
     Kept kept;
-    core::HolderPolicy policy;
+    std::optional<core::HolderPolicy> policy;  // empty: borrowed, and the store cannot tell how long
   };
-  void answer(One& one, MonoTime sent_at, const Result<api::HoldAnswer>& answer, bool renewal)
+  core::HoldSettings settings_for(const Kept& kept) const;
+  void answer(One& one, MonoTime sent_at, const Result<api::HoldAnswer>& answer, bool due)
       REQUIRES(mutex_);
   void note_lost(const One& one, const api::Lost& lost) REQUIRES(mutex_);
 
   api::Leases& leases_;
   const Clock& clock_;
+  Random& random_;
   const core::HoldSettings settings_;
 
   mutable Mutex mutex_;

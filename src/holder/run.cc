@@ -51,7 +51,7 @@ class Run {
     }
     Taken& all = std::get<Taken>(*taken);
     for (Kept& kept : borrowed) all.kept.push_back(std::move(kept));
-    return work(all);
+    return work(std::move(all));
   }
 
   // What an ancestor holds is re-used, if it is live and the claim is the right one.
@@ -63,6 +63,7 @@ class Run {
         continue;
       }
       const api::Grip grip{resource, found->token, found->claim, std::nullopt, std::nullopt};
+      const MonoTime sent_at = clock_.mono();
       auto live = leases_.check(grip);
       if (!live) return live.error();
       const bool same_store = found->generation == leases_.generation();
@@ -71,7 +72,11 @@ class Run {
                                      " with token ", found->token.number(),
                                      ", but that lease is gone: nothing was started")};
       }
-      borrowed.push_back({.grip = grip, .sent_at = clock_.mono(), .granted_ttl = {}, .borrowed = true});
+      const auto left = std::get<api::Held>(*live).lease.remaining;
+      borrowed.push_back({.grip = grip,
+                          .sent_at = sent_at,
+                          .granted_ttl = std::max(left.value_or(Millis(0)) - Millis(1), Millis(0)),
+                          .borrowed = true});
     }
     return {};
   }
@@ -113,7 +118,7 @@ class Run {
     }
   }
 
-  Result<RunAnswer> work(const Taken& taken) {
+  Result<RunAnswer> work(Taken taken) {
     Keeper keeper(leases_, clock_, random_, request_.settings, taken.kept);
     auto environment = hooks_.environment(taken, keeper.state().deadline);
     if (!environment) {
@@ -129,7 +134,8 @@ class Run {
                                       .say = hooks_.say};
     std::vector<ResourceName> watched;
     for (const Kept& kept : taken.kept) watched.push_back(kept.grip.resource);
-    Supervisor supervisor(leases_, clock_, signals_, keeper, supervised, std::move(watched));
+    Supervisor supervisor(leases_, clock_, signals_, keeper, supervised, std::move(watched),
+                          std::move(taken.watches));
     auto end = supervisor.run();
     if (!end) {
       give_back(taken);

@@ -13,6 +13,7 @@ namespace stint::holder {
 namespace {
 
 constexpr Millis kKillRound{5};
+constexpr Millis kWatchAfter{50};
 // What cannot be seen dead after this long is named and left to the guards.
 constexpr Millis kKillPatience{5000};
 // A lease that somebody else may already have is not worth a long goodbye.
@@ -21,13 +22,15 @@ constexpr Millis kLongestLostGrace{1000};
 }  // namespace
 
 Supervisor::Supervisor(api::Leases& leases, const Clock& clock, os::Signals& signals, Keeper& keeper,
-                       const SuperviseRequest& request, std::vector<ResourceName> watched)
+                       const SuperviseRequest& request, std::vector<ResourceName> watched,
+                       std::vector<std::unique_ptr<Watch>> watches)
     : leases_(leases),
       clock_(clock),
       signals_(signals),
       keeper_(keeper),
       request_(request),
-      watched_(std::move(watched)) {}
+      watched_(std::move(watched)),
+      watches_(std::move(watches)) {}
 
 Result<std::unique_ptr<os::Tree>> Supervisor::start_tree() {
   os::TreeOptions options;
@@ -50,15 +53,16 @@ Result<std::unique_ptr<os::Tree>> Supervisor::start_tree() {
   return os::Tree::start(options);
 }
 
-// Also the moment to register for wake-ups: the child is starting, nobody waits for us.
 void Supervisor::watch_leases() {
+  watch_from_.reset();
   for (const ResourceName& resource : watched_) {
     auto watch = leases_.watch(resource);
     // Without it a revocation is noticed at the next heartbeat.
     if (watch) watches_.push_back(std::move(*watch));
   }
-  // What changed between the grant and the registration.
-  if (!watches_.empty() && keeper_.next() == MonoTime::max()) keeper_.look();
+  // What changed before the registration.
+  ensure_thread();
+  thread_->look_soon();
 }
 
 Result<RunEnd> Supervisor::run() {
@@ -66,8 +70,8 @@ Result<RunEnd> Supervisor::run() {
   auto tree = start_tree();
   if (!tree) return tree.error();
   tree_ = std::move(*tree);
+  if (watches_.empty()) watch_from_ = clock_.mono() + kWatchAfter;
   on_tree();
-  if (!done_) watch_leases();
   while (turn()) {
   }
   if (tree_) tree_->take_terminal();
@@ -84,6 +88,7 @@ MonoTime Supervisor::next_wake() const {
     case Phase::Killing: return clock_.mono() + kKillRound;
   }
   if (thread_ && phase_ == Phase::Running) next = state.deadline;
+  if (watch_from_) next = std::min(next, *watch_from_);
   if (request_.progress_timeout && phase_ == Phase::Running) {
     next = std::min(next, progress_seen_ + *request_.progress_timeout);
   }
@@ -132,14 +137,16 @@ void Supervisor::on_tree() {
     end_.exec_error = news.exec_error;
   }
   if (news.exited) end_.wait_status = news.wait_status;
+  const bool unguarded = news.guardian_gone && phase_ == Phase::Running;
+  if (unguarded) {
+    request_.say("the guardian process was killed: stopping the work");
+    end_.how = RunEnd::How::Unguarded;
+  }
   if (news.empty) {
     done_ = true;
     return;
   }
-  if (news.guardian_gone && phase_ == Phase::Running) {
-    request_.say("the guardian process was killed: stopping the work");
-    begin_stop(RunEnd::How::Unguarded, Millis(0));
-  }
+  if (unguarded) begin_stop(RunEnd::How::Unguarded, Millis(0));
   if (news.suspended && phase_ == Phase::Running) {
     tree_->take_terminal();
     os::stop_self();
@@ -153,6 +160,7 @@ void Supervisor::on_tree() {
 }
 
 void Supervisor::on_leases() {
+  if (watch_from_ && clock_.mono() >= *watch_from_) watch_leases();
   for (const auto& watch : watches_) {
     if (os::wait_readable({watch->fd()}, clock_.mono()).front()) {
       watch->acknowledge();

@@ -50,7 +50,8 @@ class Supervisor {
  public:
   // All must outlive it. `signals` were blocked before the first thread.
   Supervisor(api::Leases& leases, const Clock& clock, os::Signals& signals, Keeper& keeper,
-             const SuperviseRequest& request, std::vector<ResourceName> watched);
+             const SuperviseRequest& request, std::vector<ResourceName> watched,
+             std::vector<std::unique_ptr<Watch>> watches);
 
   Result<RunEnd> run();
 
@@ -81,6 +82,10 @@ class Supervisor {
   std::vector<std::unique_ptr<os::Pump>> pumps_;
   std::vector<std::unique_ptr<Watch>> watches_;
   std::unique_ptr<KeeperThread> thread_;  // started when first needed: a short run never pays for it
+
+  // When to begin to watch for revocations. Not at once: the kernel takes 10 ms to take an inotify watch
+  // down, and most runs that end within that time were never revoked.
+  std::optional<MonoTime> watch_from_;
 
   Phase phase_ = Phase::Running;
   RunEnd end_;

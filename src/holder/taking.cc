@@ -46,6 +46,8 @@ class Taking {
     return {};
   }
 
+  std::vector<std::unique_ptr<Watch>> give_watches() { return std::move(watches_); }
+
   std::vector<int> descriptors() const {
     std::vector<int> fds;
     for (const auto& watch : watches_) fds.push_back(watch->fd());
@@ -67,7 +69,10 @@ class Taking {
     auto answer = leases_.acquire(bid);
     for (int i = 1; i < kMostUnknowns && !answer; ++i) {
       if (answer.error().code != Code::UnknownOutcome) break;
-      answer = leases_.acquire(bid);
+      auto again = leases_.acquire(bid);
+      // Unknown stays unknown until somebody answers.
+      if (!again) again.error().code = Code::UnknownOutcome;
+      answer = std::move(again);
     }
     return answer;
   }
@@ -93,7 +98,7 @@ class Taking {
       const api::Grip grip{resource, granted.lease.token, claim, request_.owner, granted.hint};
       taken.kept.push_back({.grip = grip,
                             .sent_at = sent_at,
-                            .granted_ttl = granted.lease.ttl,
+                            .granted_ttl = granted.granted_ttl,
                             .borrowed = false});
       taken.grants.push_back(std::move(granted));
     }
@@ -175,7 +180,10 @@ Result<TakeAnswer> take(api::Leases& leases, const Clock& clock, Random& random,
     taking.acknowledge();
     attempt = taking.try_all(true);
     if (!attempt) return attempt.error();
-    if (attempt->taken) return TakeAnswer(std::move(*attempt->taken));
+    if (attempt->taken) {
+      attempt->taken->watches = taking.give_watches();
+      return TakeAnswer(std::move(*attempt->taken));
+    }
     if (clock.mono() >= give_up) return TakeAnswer(WavedOff{*attempt->refused, waited()});
     std::vector<int> fds = taking.descriptors();
     if (interruptions.fd >= 0) fds.push_back(interruptions.fd);

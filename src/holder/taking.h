@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <variant>
 #include <vector>
@@ -39,6 +40,9 @@ struct TakeRequest {
 struct Taken {
   std::vector<Kept> kept;
   std::vector<api::Granted> grants;  // beside `kept`, one each
+  // Those that were waited on; of use to whoever goes on watching. Closing one takes the kernel 10 ms,
+  // which nobody should spend between a grant and the start of the work.
+  std::vector<std::unique_ptr<Watch>> watches;
 };
 struct WavedOff {
   api::Refused by;  // of the last choice that was tried

@@ -1,8 +1,13 @@
 #include "os/cgroup.h"
 
 #include <fcntl.h>
+#include <linux/sched.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+#include <cstdint>
 
 #include "base/text.h"
 #include "os/fd.h"
@@ -29,7 +34,7 @@ bool write_text(const char* path, std::string_view text) {
 }  // namespace
 
 Cgroup::Cgroup(std::string path)
-    : path_(std::move(path)), procs_(path_ + "/cgroup.procs"), kill_(path_ + "/cgroup.kill") {}
+    : path_(std::move(path)), kill_(path_ + "/cgroup.kill") {}
 
 std::optional<Cgroup> Cgroup::make(const std::string& name) {
   const auto here = own_path();
@@ -47,7 +52,15 @@ std::optional<Cgroup> Cgroup::make(const std::string& name) {
   return std::nullopt;
 }
 
-bool Cgroup::join_self() const { return write_text(procs_.c_str(), "0"); }
+pid_t Cgroup::fork_into() const {
+  const Fd directory(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!directory) return -1;
+  clone_args arguments{};
+  arguments.flags = CLONE_INTO_CGROUP;
+  arguments.exit_signal = SIGCHLD;
+  arguments.cgroup = static_cast<std::uint64_t>(directory.get());
+  return static_cast<pid_t>(::syscall(SYS_clone3, &arguments, sizeof arguments));
+}
 
 void Cgroup::kill_all() const { write_text(kill_.c_str(), "1"); }
 

@@ -93,6 +93,12 @@ Status overwrite_file(const std::string& path, std::string_view content) {
   return {};
 }
 
+bool FixedFile::overwrite(const std::string& path, std::string_view content) {
+  if (!file_) file_ = Fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
+  return file_ && ::pwrite(file_.get(), content.data(), content.size(), 0) ==
+                      static_cast<ssize_t>(content.size());
+}
+
 void remove_file(const std::string& path) { ::unlink(path.c_str()); }
 
 std::string parent_of(const std::string& path) {

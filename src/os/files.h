@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "os/fd.h"
 
 namespace stint::os {
 
@@ -22,6 +23,16 @@ Status write_file(const std::string& path, std::string_view content, Durability 
 
 // Overwrites in place, mode 0600: for a few bytes that may be old but never torn for a local reader.
 Status overwrite_file(const std::string& path, std::string_view content);
+
+// The same again and again, on a descriptor that stays open; always the same number of bytes.
+class FixedFile {
+ public:
+  // False: the file is not there (it is not made), or cannot be written.
+  bool overwrite(const std::string& path, std::string_view content);
+
+ private:
+  Fd file_;
+};
 
 void remove_file(const std::string& path);
 

@@ -40,13 +40,12 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
   return out;
 }
 
-// Runs in the vforked child: shares the guardian's memory, so it only makes system calls.
+// Runs in the new child, which may share the guardian's memory: it only makes system calls.
 [[noreturn]] void become_child(const GuardianDuty& duty, char* const* argv, char* const* envp) {
   const TreeOptions& options = *duty.options;
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   ::setpgid(0, 0);
   if (duty.foreground) ::tcsetpgrp(STDIN_FILENO, ::getpid());
-  if (duty.group != nullptr) duty.group->join_self();
   if (options.output >= 0) ::dup2(options.output, STDOUT_FILENO);
   if (options.errors >= 0) ::dup2(options.errors, STDERR_FILENO);
   ::sigprocmask(SIG_SETMASK, &options.signal_mask, nullptr);
@@ -58,13 +57,16 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
 void spawn_child(const GuardianDuty& duty) {
   const std::vector<char*> argv = pointers(duty.options->command);
   const std::vector<char*> envp = pointers(duty.options->environment);
+  pid_t child = duty.group != nullptr ? duty.group->fork_into() : -1;
   // vfork: half the cost of fork, and the child makes nothing but system calls before it executes.
-  const pid_t child = ::vfork();  // NOLINT(clang-analyzer-security.insecureAPI.vfork)
+  if (child < 0) child = ::vfork();  // NOLINT(clang-analyzer-security.insecureAPI.vfork)
   if (child == 0) become_child(duty, argv.data(), envp.data());
   if (child < 0) {
     duty.page->exec_error = errno;
     return;
   }
+  // The child does so too; whoever comes first, its group is there before anybody can signal it.
+  ::setpgid(child, child);
   duty.page->child = child;
 }
 

@@ -102,7 +102,7 @@ Tree::News Tree::look() {
   news.exited = child_status_.has_value();
   news.wait_status = child_status_.value_or(0);
   if (shared_->empty != 0) news.empty = true;
-  news.guardian_gone = guardian_gone_ && shared_->empty == 0;
+  news.guardian_gone = guardian_gone_ && !dismissed_ && shared_->empty == 0;
   return news;
 }
 
@@ -124,7 +124,10 @@ bool Tree::kill_round() {
 
 std::string Tree::survivors() const { return describe_living(::getpid(), guardian_); }
 
-void Tree::dismiss_guardian() { ::kill(guardian_, SIGKILL); }
+void Tree::dismiss_guardian() {
+  dismissed_ = true;
+  ::kill(guardian_, SIGKILL);
+}
 
 bool Tree::guardian_stopped() const {
   const char state = process_state(guardian_);

@@ -90,6 +90,7 @@ class Tree {
   Fd guardian_exit_; // pidfd
   pid_t guardian_ = 0;
   bool guardian_gone_ = false;
+  bool dismissed_ = false;
   bool foreground_ = false;
   std::optional<Cgroup> group_;
   mutable std::optional<int> child_status_;

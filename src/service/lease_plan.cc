@@ -142,7 +142,11 @@ std::vector<Step> plan_steps(const std::string& resource, const Seen& seen,
   add_side_timer(steps, cap_key(resource), timers.cap, change.cap);
   add_side_timer(steps, rest_key(resource), timers.rest, change.rest);
   add_side_timer(steps, cool_key(resource), timers.cool, change.cool);
-  if (change.work) steps.push_back(set_any(work_key(resource), encode(*change.work)));
+  if (change.work) {
+    // A report that came in between is not written over.
+    Step& work = steps.emplace_back(set_any(work_key(resource), encode(*change.work)));
+    expect(work, seen.work);
+  }
   if (change.past) add_history(steps, resource, *change.past);
   if (change.own) {
     // The floor that the new token was counted from must still be the store's.   G1

@@ -15,6 +15,7 @@ struct Seen {
   store::Version meta = 0;
   store::Version own = 0;
   store::Version alive = 0;
+  store::Version work = 0;
 };
 
 // Every step expects what was seen: the versions, and that each timer still runs or has fired.

@@ -57,6 +57,7 @@ Result<LeaseService::Snapshot> LeaseService::look(const ResourceName& name) {
   out.seen.meta = entries[0].version;
   out.seen.own = entries[1].version;
   out.seen.alive = entries[2].version;
+  out.seen.work = entries[3].version;
   core::Record& record = out.seen.record;
   if (entries[1].present()) {
     auto own = decode_own(entries[1].value);
@@ -93,7 +94,7 @@ std::optional<LeaseService::Snapshot> LeaseService::assume(const api::Grip& grip
 }
 
 void LeaseService::keep_in_mind(const Settled& settled) {
-  constexpr std::size_t kMost = 1024;
+  constexpr std::size_t kMost = 65'536;
   if (!settled.hint.plain) return;
   Seen seen = settled.after.seen;
   seen.own = settled.hint.own;
@@ -154,6 +155,19 @@ bool writes(core::Outcome outcome) {
   return false;
 }
 
+// How long a holder may trust it. Stores tell in milliseconds rounded up: one less of max_hold is never
+// too long.   G6
+Millis trusted(Millis granted, const Timer& cap) {
+  if (cap.state != TimerState::Running || !cap.remaining) return granted;
+  return std::max(Millis(1), std::min(granted, *cap.remaining - Millis(1)));
+}
+
+// An outcome that is unknown stays so when the question that would settle it fails as well.
+Error unsettled(Error error, int unknowns) {
+  if (unknowns > 0) error.code = Code::UnknownOutcome;
+  return error;
+}
+
 bool plain(const core::Timers& timers) {
   return timers.cap.state == TimerState::None && timers.rest.state == TimerState::None &&
          timers.cool.state == TimerState::None;
@@ -169,7 +183,7 @@ Result<LeaseService::Settled> LeaseService::settle(const ResourceName& resource,
   for (int tries = 0; tries < kMostTries; ++tries) {
     auto assumed = may_assume ? assume(*grip) : std::nullopt;
     auto snapshot = assumed ? Result<Snapshot>(std::move(*assumed)) : look(resource);
-    if (!snapshot) return snapshot.error();
+    if (!snapshot) return unsettled(snapshot.error(), unknowns);
     const WallTime now = wall_of(*snapshot);
     const core::Decision decision =
         core::decide(snapshot->seen.record, verb, {.floor = snapshot->floor, .now_wall = now});
@@ -196,7 +210,7 @@ Result<LeaseService::Settled> LeaseService::settle(const ResourceName& resource,
     if (!answer) {
       const bool again = answer.error().code == Code::UnknownOutcome &&
                          on_unknown == OnUnknown::AskAgain && ++unknowns < kMostUnknowns;
-      if (!again) return answer.error();
+      if (!again) return unsettled(answer.error(), unknowns);
       may_assume = false;
       continue;
     }
@@ -205,20 +219,27 @@ Result<LeaseService::Settled> LeaseService::settle(const ResourceName& resource,
       may_assume = false;
       continue;
     }
-    if (decision.change.own && anchors_ != nullptr) {
-      anchors_->remember({settled.before.generation, done->revision});
-    }
-    ledger_.appended();
-    settled.granted_ttl = done->granted_ttl[1];
-    settled.hint.own = done->versions[0];
-    settled.hint.alive = done->versions[1];
-    settled.after.seen.record = applied(snapshot->seen.record, decision.change, settled.granted_ttl);
-    settled.hint.plain = plain(settled.after.seen.record.timers);
-    settled.after.store_wall = done->store_wall;
-    settled.after.store_time = done->store_time;
+    committed(settled, *done);
     return settled;
   }
-  return too_busy(resource);
+  return unsettled(too_busy(resource), unknowns);
+}
+
+// What the world is after the commit.
+void LeaseService::committed(Settled& settled, const store::Committed& done) {
+  const core::Change& change = settled.decision.change;
+  if (change.own && anchors_ != nullptr) {
+    anchors_->remember({settled.before.generation, done.revision, change.own->token});
+  }
+  ledger_.appended();
+  const core::Record& before = settled.before.seen.record;
+  settled.after.seen.record = applied(before, change, done.granted_ttl[1]);
+  settled.granted_ttl = trusted(done.granted_ttl[1], settled.after.seen.record.timers.cap);
+  settled.hint = {.own = done.versions[0],
+                  .alive = done.versions[1],
+                  .plain = plain(settled.after.seen.record.timers)};
+  settled.after.store_wall = done.store_wall;
+  settled.after.store_time = done.store_time;
 }
 
 api::Lease LeaseService::lease_of(const Snapshot& snapshot) const {
@@ -302,6 +323,7 @@ Result<api::AcquireAnswer> LeaseService::acquire(const api::AcquireRequest& requ
   keep_in_mind(*settled);
   api::Granted granted{.lease = lease,
                        .hint = settled->hint,
+                       .granted_ttl = settled->granted_ttl,
                        .replayed = settled->decision.outcome == core::Outcome::Replayed,
                        .previous_progress = {},
                        .store_time = settled->after.store_time};

@@ -53,6 +53,7 @@ class LeaseService final : public api::Leases {
   Result<api::HoldAnswer> hold(const api::Grip& grip, const core::Verb& verb, OnUnknown on_unknown);
   Result<api::HoldAnswer> order(const api::OrderRequest& order, const core::Verb& verb);
   Status check_ttl(Millis ttl) const;
+  void committed(Settled& settled, const store::Committed& done);
   Status drop_history(const ResourceName& resource);
   store::Sync sync_of(const core::Change& change) const;
   api::Lease lease_of(const Snapshot& snapshot) const;

@@ -9,8 +9,15 @@ namespace stint::service {
 namespace {
 
 constexpr int kMostTries = 100;
-// Seconds since 1970 times 2^20 stays below 2^53 until the year 2242, and outruns any real use.
-constexpr unsigned kFloorShift = 20;
+// Seconds since 1970 times 2^20 stays below 2^53 until the year 2242, and outruns any real use. Counted
+// to the millisecond: two recoveries within one second differ.
+std::uint64_t floor_of(WallTime now) {
+  const auto ms = static_cast<std::uint64_t>(std::max<std::int64_t>(to_ms(now), 0));
+  return ((ms / 1000) << 20U) + ((ms % 1000) << 20U) / 1000;
+}
+
+// Older ones are forgotten: the record has a size, and a fence that old is adopted by hand.
+constexpr std::size_t kMostAncestors = 64;
 
 Result<std::optional<Life>> read_life(store::Store& store) {
   auto reading = store.read({std::string(kMetaKey)});
@@ -80,6 +87,9 @@ Status record_prolonged(store::Store& store, WallTime now) {
   store::Step once;
   once.kind = store::Step::Kind::Set;
   once.key = cat("meta/prolonged/", *prolonged);
+  auto before = store.read({once.key});
+  if (!before) return before.error();
+  if (before->entries.front().present()) return {};
   once.expect = store::Expect::Absent;
   once.value = "{}";
   api::Event event;
@@ -136,11 +146,12 @@ Result<Life> recover(store::Store& store, Random& random, WallTime now, Anchors*
       if (*anchor && !in_line(meta, (*anchor)->generation)) {
         meta.ancestors.push_back((*anchor)->generation);
       }
+      if (*anchor) meta.floor = std::max(meta.floor, (*anchor)->highest);
     }
     meta.generation = Generation::make(random);
     if (!*before) meta.created_at = now;
-    const auto seconds = static_cast<std::uint64_t>(std::max<std::int64_t>(to_ms(now) / 1000, 0));
-    const Token by_time(std::min(seconds << kFloorShift, Token::kMax - 1));
+    while (meta.ancestors.size() > kMostAncestors) meta.ancestors.erase(meta.ancestors.begin());
+    const Token by_time(std::min(floor_of(now), Token::kMax - 1));
     meta.floor = std::max({meta.floor, by_time, recovery.past});
     api::Event event;
     event.at = now;
@@ -155,7 +166,7 @@ Result<Life> recover(store::Store& store, Random& random, WallTime now, Anchors*
     if (!answer) return answer.error();
     if (const auto* done = std::get_if<store::Committed>(&*answer)) {
       if (auto accepted = store.accept(); !accepted) return accepted.error();
-      if (anchors != nullptr) anchors->remember({meta.generation, done->revision});
+      if (anchors != nullptr) anchors->remember({meta.generation, done->revision, meta.floor});
       return Life{meta, done->versions.front()};
     }
   }

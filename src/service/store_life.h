@@ -14,6 +14,7 @@ namespace stint::service {
 struct Anchor {
   Generation generation;
   std::uint64_t revision = 0;
+  Token highest;  // the highest token, of any resource, that was granted through here
 };
 
 // Kept outside the store, so that restoring the store does not restore it (app/anchors.h keeps files).

@@ -106,7 +106,7 @@ MonoTime SimWorker::granted(const api::Granted& granted) {
     holding_->renewals += 1;
     return clock_.mono();
   }
-  trust(bid.first_sent, granted.lease.ttl);
+  trust(bid.first_sent, granted.granted_ttl);
   return clock_.mono() + granted.lease.ttl / 3;
 }
 

@@ -64,7 +64,7 @@ class KeeperActor final : public Actor {
     ++held_;
     keeper_.emplace(world_.leases(), clock_, random, settings_,
                     std::vector<holder::Kept>{
-                        {.grip = grip, .sent_at = now, .granted_ttl = granted->lease.ttl}});
+                        {.grip = grip, .sent_at = now, .granted_ttl = granted->granted_ttl}});
     leave_at_ = clock_.mono() + settings_.ttl * static_cast<int>(1 + random.below(6));
     return trust();
   }

@@ -57,6 +57,7 @@ Query& Query::bind_null(int at) {
 }
 
 Result<bool> Query::step() {
+  const PatienceScope patience(database_->busy_);
   switch (sqlite3_step(statement_)) {
     case SQLITE_ROW: return true;
     case SQLITE_DONE: return false;
@@ -97,6 +98,7 @@ Database::~Database() {
 Result<Query> Database::query(const char* sql) {
   sqlite3_stmt*& statement = statements_[sql];
   if (statement == nullptr) {
+    const PatienceScope patience(busy_);
     const unsigned flags = SQLITE_PREPARE_PERSISTENT;
     if (sqlite3_prepare_v3(handle_, sql, -1, flags, &statement, nullptr) != SQLITE_OK) return error();
   }
@@ -104,6 +106,7 @@ Result<Query> Database::query(const char* sql) {
 }
 
 Status Database::run(const char* sql) {
+  const PatienceScope patience(busy_);
   if (sqlite3_exec(handle_, sql, nullptr, nullptr, nullptr) != SQLITE_OK) return error();
   return {};
 }
@@ -179,6 +182,11 @@ Error Database::error() const {
       const std::string who = blocked_by_.empty() ? "another process" : blocked_by_;
       return unavailable(cat("the store ", file, " is locked by ", who, "; gave up after ",
                              format_duration(busy_)));
+    }
+    case SQLITE_PROTOCOL: {  // another is putting the log in order, and does not end
+      const std::string who = os::describe_lock_holder(path_ + "-shm", kWriteLockByte);
+      return unavailable(cat("the store ", file, " is locked by ",
+                             who.empty() ? "another process" : who, "; gave up waiting"));
     }
     case SQLITE_READONLY:
       return unavailable(cat("the store ", file, " cannot be written: it or its directory is read-only"));

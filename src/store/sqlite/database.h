@@ -75,6 +75,7 @@ class Database {
   Error error() const;
 
  private:
+  friend class Query;
   Database(std::string path, Millis busy) : path_(std::move(path)), busy_(busy) {}
   static int on_busy(void* self, int tries);
   bool keep_waiting(int tries);

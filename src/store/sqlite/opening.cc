@@ -33,7 +33,7 @@ constexpr std::array<const char*, kSchema> kMigrations = {
     " last_ns INTEGER NOT NULL);"
     "CREATE TABLE boot(id INTEGER PRIMARY KEY, boot_id TEXT NOT NULL, time_namespace TEXT NOT NULL,"
     " machine_id TEXT NOT NULL, first_ns INTEGER NOT NULL, last_ns INTEGER,"
-    " copied INTEGER NOT NULL);"
+    " copied INTEGER NOT NULL, prolonged INTEGER NOT NULL);"
     "INSERT INTO mark VALUES(1, 0, 0);"
     "PRAGMA application_id=0x53544E54;"
     "PRAGMA user_version=1"};
@@ -88,12 +88,13 @@ struct BootRow {
   os::ClockName name;
   Boot boot;
   bool copied = false;
+  bool prolonged = false;  // timers were running when the boot before ended
 };
 
 Result<std::vector<BootRow>> read_boots(Database& db) {
   auto query = db.query(
-      "SELECT id, boot_id, time_namespace, machine_id, first_ns, last_ns, copied FROM boot"
-      " ORDER BY id");
+      "SELECT id, boot_id, time_namespace, machine_id, first_ns, last_ns, copied, prolonged"
+      " FROM boot ORDER BY id");
   if (!query) return query.error();
   std::vector<BootRow> rows;
   while (true) {
@@ -106,23 +107,34 @@ Result<std::vector<BootRow>> read_boots(Database& db) {
                              .machine_id = query->text(3)},
                     .boot = {.first_open = Nanos(query->number(4)),
                              .last_commit = Nanos(query->number(5))},
-                    .copied = query->number(6) != 0});
+                    .copied = query->number(6) != 0,
+                    .prolonged = query->number(7) != 0});
   }
 }
 
-Status add_boot(Database& db, const os::ClockName& name, Nanos now, bool copied) {
+struct NewBoot {
+  const os::ClockName& name;
+  Nanos now;
+  bool copied;
+  bool prolonged;
+};
+
+Status add_boot(Database& db, const NewBoot& boot) {
   auto close = db.query("UPDATE boot SET last_ns = (SELECT last_ns FROM mark) WHERE last_ns IS NULL");
   if (!close) return close.error();
   if (auto done = close->step(); !done) return done.error();
   auto insert = db.query(
-      "INSERT INTO boot(boot_id, time_namespace, machine_id, first_ns, copied) VALUES(?,?,?,?,?)");
+      "INSERT INTO boot(boot_id, time_namespace, machine_id, first_ns, copied, prolonged)"
+      " VALUES(?,?,?,?,?,?)");
   if (!insert) return insert.error();
+  const os::ClockName& name = boot.name;
   insert->bind(1, name.boot_id).bind(2, name.time_namespace).bind(3, name.machine_id);
-  insert->bind(4, now.count()).bind(5, static_cast<std::int64_t>(copied));
+  insert->bind(4, boot.now.count()).bind(5, static_cast<std::int64_t>(boot.copied));
+  insert->bind(6, static_cast<std::int64_t>(boot.prolonged));
   if (auto done = insert->step(); !done) return done.error();
   auto mark = db.query("UPDATE mark SET last_ns = ?");
   if (!mark) return mark.error();
-  if (auto done = mark->bind(1, now.count()).step(); !done) return done.error();
+  if (auto done = mark->bind(1, boot.now.count()).step(); !done) return done.error();
   return {};
 }
 
@@ -182,16 +194,17 @@ Status check_schema(Database& db, const std::string& path) {
   return {};
 }
 
-Status enter_new_boot(Database& db, const SqliteOptions& options, Nanos now, Entered& entered,
+Status enter_new_boot(Database& db, const SqliteOptions& options, Nanos now,
                       const std::vector<BootRow>& rows, Arrival kind) {
   const bool copy = kind == Arrival::Copy;
   if (copy && !options.accept_copy) return copied_error(options.path);
+  bool prolonged = false;
   if (!rows.empty()) {
     const auto ran = any_timer_ran(db, rows);
     if (!ran) return ran.error();
-    if (*ran) entered.opening.prolonged = cat("boot-", rows.size() + 1);
+    prolonged = *ran;
   }
-  return add_boot(db, options.clock_name, now, copy);
+  return add_boot(db, {options.clock_name, now, copy, prolonged});
 }
 
 // Under the write lock: of several processes one sees the new boot first, the others find it entered.
@@ -207,17 +220,19 @@ Result<Entered> enter_locked(Database& db, const SqliteOptions& options, Nanos n
       return unavailable(cat("the store ", quoted(options.path), " is in use under another time namespace (",
                              rows->back().name.time_namespace, ", here ",
                              options.clock_name.time_namespace,
-                             "): the clocks do not compare. Use one server for both: stint serve"));
+                             "): the clocks do not compare"));
     case Arrival::FirstBoot:
     case Arrival::Reboot:
     case Arrival::Copy: {
-      if (auto ok = enter_new_boot(db, options, now, entered, *rows, kind); !ok) return ok.error();
+      if (auto ok = enter_new_boot(db, options, now, *rows, kind); !ok) return ok.error();
       rows = read_boots(db);
       if (!rows) return rows.error();
       break;
     }
   }
   entered.opening.copied = rows->back().copied;
+  // Told at every opening of this boot: whoever entered it may have died before it was recorded.
+  if (rows->back().prolonged) entered.opening.prolonged = cat("boot-", rows->size());
   if (entered.opening.copied && !options.accept_copy) return copied_error(options.path);
   for (const BootRow& row : *rows) entered.boots.push_back(row.boot);
   return entered;

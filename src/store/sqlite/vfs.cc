@@ -2,6 +2,9 @@
 
 #include <sqlite3.h>
 
+#include <algorithm>
+#include <cstdint>
+
 namespace stint::store {
 namespace {
 
@@ -21,15 +24,33 @@ int open_quietly(sqlite3_vfs* /*vfs*/, const char* path, sqlite3_file* file, int
   return base()->xOpen(base(), path, file, flags, out);
 }
 
+// What is left of the patience of the call under way; negative: no call of ours.
+thread_local std::int64_t patience_us = -1;
+
+int sleep_with_patience(sqlite3_vfs* /*vfs*/, int microseconds) {
+  int length = microseconds;
+  if (patience_us >= 0) {
+    length = static_cast<int>(std::min<std::int64_t>(length, patience_us));
+    patience_us -= length;
+  }
+  return length > 0 ? base()->xSleep(base(), length) : 0;
+}
+
 bool make() {
   static sqlite3_vfs vfs = *base();
   vfs.zName = kName;
   vfs.pNext = nullptr;
   vfs.xOpen = open_quietly;
+  vfs.xSleep = sleep_with_patience;
   return sqlite3_vfs_register(&vfs, 0) == SQLITE_OK;
 }
 
 }  // namespace
+
+PatienceScope::PatienceScope(Millis longest) {
+  patience_us = std::chrono::microseconds(longest).count();
+}
+PatienceScope::~PatienceScope() { patience_us = -1; }
 
 const char* quiet_vfs() {
   static const bool made = make();

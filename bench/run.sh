@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# run.sh BUILD: all comparisons in one table, on stdout and in docs/benchmarks.md with machine and date.
+set -u
+cd "$(dirname "$0")/.."
+build=$1
+table=$(mktemp)
+"$build/tests/lease_bench" "$build/stint" | tee "$table"
+code=${PIPESTATUS[0]}
+{
+  sed -n '1,/<!-- results -->/p' docs/benchmarks.md
+  echo
+  echo "Last run: $(date -u +%Y-%m-%d), commit $(git rev-parse --short HEAD), by \`make bench\`."
+  echo "Machine: $(nproc) CPUs ($(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -1)), $(findmnt -no FSTYPE -T "${TMPDIR:-/tmp}") on ${TMPDIR:-/tmp}, Linux $(uname -r)."
+  echo "Median [least..most] of five rounds; both sides take turns within a round; the ratio is per round."
+  echo
+  cat "$table"
+} >"$table.md" && mv "$table.md" docs/benchmarks.md
+rm -f "$table"
+exit "$code"

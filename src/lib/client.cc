@@ -1,0 +1,83 @@
+// stint::Client
+#include "app/listing.h"
+#include "lib/client_state.h"
+#include "lib/faces.h"
+#include "os/host.h"
+#include "stint/stint.h"
+
+namespace stint {
+namespace {
+
+// The program's own way to its settings, with the store that was given in the place of STINT_STORE:
+// a program's own string may have a password in it, other than a flag that everybody can list.
+Result<app::Settings> settings_for(const std::string& store) {
+  const app::Environment environment = app::Environment::current();
+  if (store.empty()) return app::resolve(environment, {});
+  if (auto url = app::parse_store_url(store); !url) return url.error();
+  auto values = environment.all();
+  values["STINT_STORE"] = store;
+  values.erase("STINT_STORE_FILE");
+  return app::resolve(app::Environment(std::move(values)), {});
+}
+
+Result<api::OrderRequest> request_for(const Order& order) {
+  auto resource = ResourceName::parse(order.resource);
+  if (!resource) return resource.error();
+  if (order.why.empty()) return invalid("an order needs a reason: why is empty");
+  return api::OrderRequest{*resource, Token(order.expected), order.why,
+                           order.by.empty() ? os::user_name() : order.by};
+}
+
+}  // namespace
+
+Outcome<Client> Client::open(const ClientOptions& options) {
+  auto settings = settings_for(options.store);
+  if (!settings) return settings.error();
+  if (!options.owner.empty()) {
+    if (auto owner = Owner::parse(options.owner); !owner) return owner.error();
+  }
+  // Shared with the Holders.
+  auto state = std::make_shared<lib::ClientState>();
+  state->settings = std::move(*settings);
+  state->owner = options.owner;
+  auto opened = app::Opened::open({.url = state->settings.store_url,
+                                   .state_directory = state->settings.state_directory,
+                                   .may_create = options.may_create},
+                                  state->clock, state->random);
+  if (!opened) return opened.error();
+  state->opened = std::move(*opened);
+  return Client(std::move(state));
+}
+
+Outcome<Lease> Client::get(std::string_view resource) const {
+  auto name = ResourceName::parse(resource);
+  if (!name) return name.error();
+  auto lease = state_->leases().get(*name);
+  if (!lease) return lease.error();
+  return lib::face(*lease);
+}
+
+Outcome<std::vector<Lease>> Client::list(std::string_view prefix) const {
+  auto all = app::all_leases(state_->leases(), std::string(prefix));
+  if (!all) return all.error();
+  std::vector<Lease> out;
+  for (const api::Lease& lease : *all) out.push_back(lib::face(lease));
+  return out;
+}
+
+Outcome<Lease, Lost> Client::revoke(const Order& order) const {
+  auto request = request_for(order);
+  if (!request) return request.error();
+  return lib::face(state_->leases().revoke(*request, core::Reason::Revoked), request->expected);
+}
+
+Outcome<Lease, Lost> Client::transfer(const Order& order, std::string_view to,
+                                      std::chrono::milliseconds ttl) const {
+  auto request = request_for(order);
+  if (!request) return request.error();
+  auto owner = Owner::parse(to);
+  if (!owner) return owner.error();
+  return lib::face(state_->leases().transfer(*request, *owner, ttl), request->expected);
+}
+
+}  // namespace stint

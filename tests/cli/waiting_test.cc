@@ -1,0 +1,171 @@
+// Waiting for a lease: silent while nothing happens, quick when it does, and nobody is left out.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <iostream>
+#include <map>
+#include <memory>
+
+#include "app/opened.h"
+#include "base/text.h"
+#include "os/clock.h"
+#include "os/random.h"
+#include "tests/cli/stint.h"
+
+namespace stint::test {
+namespace {
+
+using std::chrono::milliseconds;
+
+// Lines of finished or new calls; the call that it sleeps in is shown as unfinished or resumed.
+int calls_in(const std::string& trace) {
+  int calls = 0;
+  for (const std::string_view line : split(trace, '\n')) {
+    if (!line.empty() && line.find("unfinished") == line.npos) ++calls;
+  }
+  return calls;
+}
+
+TEST(AWaitingRun, MakesNoSystemCallForFiveSecondsAndThenRuns) {
+  if (find_program("strace").empty()) GTEST_SKIP() << "strace is not installed";
+  const Stint stint;
+  const Finished held = stint({"acquire", "r", "--ttl", "60s"});
+  ASSERT_EQ(held.exit_code, 0) << held.err;
+  Child waiting(stint.command({"run", "r", "--on-held", "wait", "--", "true"}));
+  ASSERT_TRUE(wait_until([&] {
+    return waiting.err().find("waiting") != std::string::npos && state_of(waiting.pid()) == 'S';
+  }));
+  const std::string trace = stint.dir().file("trace");
+  Child strace({.argv = {"strace", "-f", "-tt", "-o", trace, "-p", cat(waiting.pid())}});
+  if (!wait_until([&] { return strace.err().find("attached") != std::string::npos; })) {
+    GTEST_SKIP() << "strace may not trace here: " << strace.err();
+  }
+  ASSERT_TRUE(wait_until([&] { return !read_text(trace).empty(); }));
+  // The stretch may begin after a call that was under way; it is at most one look.
+  std::string before = read_text(trace);
+  MonoTime quiet_since = now();
+  const bool quiet = wait_until(
+      [&] {
+        std::string present = read_text(trace);
+        if (calls_in(present) != calls_in(before)) quiet_since = now();
+        before = std::move(present);
+        return now() - quiet_since >= milliseconds(5000);
+      },
+      milliseconds(5900));
+  EXPECT_TRUE(quiet) << read_text(trace);
+  strace.signal(SIGINT);
+  ASSERT_TRUE(strace.wait(milliseconds(5000)));
+  EXPECT_TRUE(waiting.running());
+  ASSERT_EQ(stint({"release", "r", "--token", "1"}).exit_code, 0);
+  const auto exit = waiting.wait(milliseconds(5000));
+  ASSERT_TRUE(exit);
+  EXPECT_EQ(exit->code, 0) << waiting.err();
+}
+
+// The store opened in this process: a release takes as long as its commit, not as a program's
+// start.
+class InProcess {
+ public:
+  explicit InProcess(const Stint& stint) {
+    auto url = app::parse_store_url(cat("sqlite:", stint.database()));
+    auto opened = app::Opened::open(
+        {.url = *url, .state_directory = stint.dir().file("state/stint"), .may_create = true},
+        clock_, random_);
+    EXPECT_TRUE(opened) << opened.error().message;
+    opened_ = std::move(*opened);
+  }
+
+  api::Grip acquire(const char* resource) {
+    const api::Grip none{*ResourceName::parse(resource), Token(), Claim::make(random_),
+                         *Owner::parse("holder"), std::nullopt};
+    auto answer = opened_->leases().acquire({.resource = none.resource,
+                                             .owner = *none.owner,
+                                             .claim = none.claim,
+                                             .terms = {.ttl = Millis(60'000)},
+                                             .note = {},
+                                             .retake = std::nullopt});
+    const auto* granted = answer ? std::get_if<api::Granted>(&*answer) : nullptr;
+    EXPECT_NE(granted, nullptr);
+    api::Grip grip = none;
+    if (granted != nullptr) grip.token = granted->lease.token;
+    return grip;
+  }
+
+  void release(const api::Grip& grip) { EXPECT_TRUE(opened_->leases().release(grip, false)); }
+
+  // Nanoseconds of the wall clock, as date(1) prints them.
+  static std::int64_t wall_ns() {
+    timespec t{};
+    ::clock_gettime(CLOCK_REALTIME, &t);
+    return static_cast<std::int64_t>(t.tv_sec) * 1'000'000'000 + t.tv_nsec;
+  }
+
+ private:
+  os::SystemClock clock_;
+  os::SystemRandom random_;
+  std::unique_ptr<app::Opened> opened_;
+};
+
+TEST(AWaitingRun, StartsItsChildWithinTenMillisecondsOfTheRelease) {
+  const Stint stint;
+  ASSERT_EQ(stint({"run", "warm", "--", "true"}).exit_code, 0);
+  InProcess holder(stint);
+  std::vector<double> took;
+  for (int i = 0; i < 31; ++i) {
+    const api::Grip grip = holder.acquire("r");
+    Child waiting(stint.command({"run", "r", "--on-held", "wait", "--", "date", "+%s%N"}));
+    // It says so, then registers, looks once more and sleeps.
+    ASSERT_TRUE(wait_until([&] {
+      return waiting.err().find("waiting") != std::string::npos && state_of(waiting.pid()) == 'S';
+    }));
+    const std::int64_t released = InProcess::wall_ns();
+    holder.release(grip);
+    const auto exit = waiting.wait(milliseconds(10'000));
+    ASSERT_TRUE(exit);
+    ASSERT_EQ(exit->code, 0) << waiting.err();
+    const auto started = parse_digits(trim(waiting.out()));
+    ASSERT_TRUE(started) << waiting.out();
+    took.push_back(static_cast<double>(static_cast<std::int64_t>(*started) - released) / 1e6);
+  }
+  std::sort(took.begin(), took.end());
+  std::cout << "hand-off over " << took.size() << ": p50 " << took[took.size() / 2] << " ms, least "
+            << took.front() << " ms, most " << took.back() << " ms\n";
+  EXPECT_LT(took[took.size() / 2], 10.0);
+}
+
+// EVIDENCE-OF: G2
+TEST(EightWaitingProcesses, EachGetsItsTurnsWhileAllWant) {
+  constexpr int kProcesses = 8;
+  constexpr int kRuns = 10;
+  const Stint stint;
+  const std::string log = stint.dir().file("log");
+  std::vector<std::unique_ptr<Child>> all;
+  for (int i = 0; i < kProcesses; ++i) {
+    Command loop = stint.command({});
+    loop.argv = {"sh", "-c",
+                 cat("for i in 1 2 3 4 5 6 7 8 9 10; do ", stint.binary(),
+                     " run r --on-held wait -q -- sh -c 'echo ", i, " >>", log, "' || exit; done")};
+    all.push_back(std::make_unique<Child>(loop));
+  }
+  for (const auto& child : all) {
+    const auto exit = child->wait(milliseconds(60'000));
+    ASSERT_TRUE(exit) << read_text(log);
+    EXPECT_EQ(exit->code, 0) << child->err();
+  }
+  const std::string text = read_text(log);
+  const auto turns = split(trim(text), '\n');
+  ASSERT_EQ(turns.size(), static_cast<std::size_t>(kProcesses * kRuns));
+  // Up to the moment at which the first has had all its turns, everybody wants one.
+  std::map<std::string, int> count;
+  for (const std::string_view turn : turns) {
+    if (++count[std::string(turn)] == kRuns) break;
+  }
+  int least = kRuns;
+  for (int i = 0; i < kProcesses; ++i) least = std::min(least, count[cat(i)]);
+  std::cout << "when the first had " << kRuns << " turns, the last had " << least << '\n';
+  EXPECT_GE(least, 1);
+  EXPECT_EQ(stint.lease("r", "token"), cat(kProcesses * kRuns));
+}
+
+}  // namespace
+}  // namespace stint::test

@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# demo.sh STINT: the story of the README, played live on a store of its own. Under a minute.
+set -eu
+stint=$(realpath "$1")
+scene=$(mktemp -d)
+export XDG_STATE_HOME=$scene
+trap 'kill -9 $(jobs -p) 2>/dev/null || true; rm -rf "$scene"' EXIT
+bold=''; plain=''
+if [ -t 1 ]; then bold=$'\033[1m'; plain=$'\033[0m'; fi
+say() { printf '\n%s%s%s\n' "$bold" "$*" "$plain"; }
+show() { printf '  $ %s\n' "$*"; }
+run() { show "stint $*"; "$stint" "$@" 2>&1 | sed 's/^/    /'; }
+
+say '1. Two runs of one agent, moments apart, in two sandboxes. One runs; the other is waved off, quietly.'
+show 'stint run blog-repo --owner sandbox-a -- ./publish   &   (a second later: sandbox-b)'
+"$stint" run blog-repo --owner sandbox-a --note publish -- sh -c 'echo "a: publishing with token $STINT_TOKEN"; sleep 2; echo "a: done"' | sed -u 's/^/    /' &
+sleep 1
+set +e
+"$stint" run blog-repo --owner sandbox-b -- echo 'b: never printed' 2>&1 | fold -s -w 96 | sed 's/^/    /'
+echo "    exit ${PIPESTATUS[0]}: a skip is no failure"
+set -e
+wait
+
+say '2. A run is frozen past its lease. Another takes over. The first wakes up: it is stopped, exit 75.'
+show 'stint run site --ttl 2s --owner zombie -- ./agent      (then: SIGSTOP to all of it)'
+"$stint" run site --ttl 2s --owner zombie -- sh -c 'while sleep 0.2; do echo "zombie writes with token $STINT_TOKEN" >>"$1"; done' sh "$scene/writes" 2>"$scene/zombie" &
+zombie=$!
+until [ -s "$scene/writes" ]; do sleep 0.05; done
+tree() { local p; echo "$1"; for p in $(cat /proc/"$1"/task/*/children 2>/dev/null); do tree "$p"; done; }
+frozen=$(tree $zombie)
+kill -STOP $frozen
+run run site --owner successor --on-held wait=10s -q -- sh -c 'echo "successor works with token $STINT_TOKEN"'
+before=$(wc -l <"$scene/writes")
+kill -CONT $frozen
+set +e
+wait $zombie
+code=$?
+set -e
+sed 's/^/    /' "$scene/zombie" | fold -s -w 96
+echo "    the zombie exited $code; its writes after waking: $(($(wc -l <"$scene/writes") - before))"
+
+say '3. An operator takes the work away at 3 a.m. The same law holds: the token moves, the reason is on record.'
+"$stint" run deploy --owner night-agent -- sleep 60 2>"$scene/night" &
+night=$!
+until "$stint" show deploy --json | grep -q '"held":true'; do sleep 0.05; done
+run revoke deploy --token 1 --why 'wrong branch' --by ops
+set +e
+wait $night
+echo "    the agent's run exited $?"
+set -e
+run history deploy
+
+say '4. A worker is alive but wedged. Progress is a sign of its own; the successor gets the last marker.'
+set +e
+show 'stint run crawl --progress-timeout 1s -- ./crawl'
+"$stint" run crawl --progress-timeout 1s -- sh -c '"$0" progress "page 40 of 200"; exec sleep 60' "$stint" 2>&1 | sed 's/^/    /'
+set -e
+run run crawl -- sh -c 'echo "going on after: $STINT_PREVIOUS_PROGRESS"'
+
+say 'The ledger of it all:'
+run events
