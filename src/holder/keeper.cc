@@ -26,13 +26,12 @@ Keeper::Keeper(api::Leases& leases, const Clock& clock, Random& random,
   }
 }
 
-// A borrowed lease has what is left of it, whatever our own settings are: the grace must fit into that.
+// A borrowed lease has its own ttl, whatever our settings are: the grace must fit into that.
 core::HoldSettings Keeper::settings_for(const Kept& kept) const {
   if (!kept.borrowed) return settings_;
-  const Millis left = kept.granted_ttl;
-  return {.ttl = left,
-          .grace = std::min(settings_.grace, core::default_grace(left)),
-          .margin = core::default_margin(left),
+  return {.ttl = kept.lent_ttl,
+          .grace = std::min(settings_.grace, core::default_grace(kept.lent_ttl)),
+          .margin = core::default_margin(kept.lent_ttl),
           .max_hold = {}};
 }
 
@@ -95,6 +94,7 @@ void Keeper::answer(One& one, MonoTime sent_at, const Result<api::HoldAnswer>& a
   if (one.kept.borrowed) {
     // Counted from what the store says is left; it rounds up.
     one.kept.granted_ttl = held.lease.remaining.value_or(Millis(0)) - Millis(1);
+    one.kept.lent_ttl = held.lease.ttl;
     one.policy.reset();
     if (one.kept.granted_ttl.count() > 0) {
       one.policy.emplace(settings_for(one.kept), sent_at, one.kept.granted_ttl, random_);

@@ -21,6 +21,7 @@ struct Kept {
   Millis granted_ttl{0};   // as the store granted it
   // An ancestor's: looked at as often as its holder renews it, never renewed or released by us.
   bool borrowed = false;
+  Millis lent_ttl{0};  // borrowed: the lease's whole ttl; granted_ttl is what is left of it
 };
 
 struct KeeperState {

@@ -72,11 +72,13 @@ class Run {
                                      " with token ", found->token.number(),
                                      ", but that lease is gone: nothing was started")};
       }
-      const auto left = std::get<api::Held>(*live).lease.remaining;
+      const api::Lease& lent = std::get<api::Held>(*live).lease;
+      const auto left = lent.remaining;
       borrowed.push_back({.grip = grip,
                           .sent_at = sent_at,
                           .granted_ttl = std::max(left.value_or(Millis(0)) - Millis(1), Millis(0)),
-                          .borrowed = true});
+                          .borrowed = true,
+                          .lent_ttl = lent.ttl});
     }
     return {};
   }

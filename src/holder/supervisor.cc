@@ -142,6 +142,7 @@ void Supervisor::on_tree() {
     request_.say("the guardian process was killed: stopping the work");
     end_.how = RunEnd::How::Unguarded;
   }
+  if (news.exited && phase_ == Phase::Running && end_.how == RunEnd::How::Exited) judge_exit();
   if (news.empty) {
     done_ = true;
     return;
@@ -157,6 +158,17 @@ void Supervisor::on_tree() {
   if (news.exited && phase_ == Phase::Running) {
     begin_stop(end_.how, request_.settings.grace);
   }
+}
+
+// A child that is gone when the lease is too was ended for that, whoever saw it first: after a freeze
+// the guardian may wake up before us.
+void Supervisor::judge_exit() {
+  const KeeperState state = keeper_.state();
+  if (state.standing == KeeperState::Standing::Holding) return;
+  const bool lost = state.standing == KeeperState::Standing::Lost;
+  end_.how = lost ? RunEnd::How::Lost : RunEnd::How::Overdue;
+  end_.lost = state.lost;
+  end_.lost_resource = state.lost_resource;
 }
 
 void Supervisor::on_leases() {

@@ -99,7 +99,8 @@ class Taking {
       taken.kept.push_back({.grip = grip,
                             .sent_at = sent_at,
                             .granted_ttl = granted.granted_ttl,
-                            .borrowed = false});
+                            .borrowed = false,
+                            .lent_ttl = {}});
       taken.grants.push_back(std::move(granted));
     }
     const bool first_is_old = taken.kept.size() > 1;

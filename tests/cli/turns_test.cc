@@ -120,6 +120,24 @@ TEST(NestedRun, DoesNotReleaseWhatItReused) {
   EXPECT_EQ(json_field(nested.out, "held"), "true") << nested.out;
 }
 
+// Nobody renews a lease that a script acquired: a run that re-uses it ends with it.
+// EVIDENCE-OF: G7
+TEST(NestedRun, UnderAnUnrenewedLeaseEndsBeforeThatRunsOut) {
+  const Stint stint;
+  const std::string json = stint({"acquire", "n", "--ttl", "1500ms", "--json"}).out;
+  Command command = stint.command({"run", "n", "--", "sleep", "60"});
+  command.env.emplace_back("STINT_HELD", cat("n ", json_field(json, "generation"), " 1"));
+  command.env.emplace_back("STINT_HELD_CLAIMS", json_field(json, "claim"));
+  Child nested(command);
+  const Finished next = stint({"run", "n", "--on-held", "wait=20s", "-q", "--", "true"});
+  EXPECT_EQ(next.exit_code, 0) << next.err;
+  EXPECT_EQ(stint.lease("n", "token"), "2");
+  EXPECT_EQ(descendants(nested.pid()).size(), 0U);
+  const auto exit = nested.wait(milliseconds(5000));
+  ASSERT_TRUE(exit);
+  EXPECT_EQ(exit->code, 75) << nested.err();
+}
+
 TEST(NestedRun, WithAStaleAncestorIsAnErrorAndStartsNothing) {
   const Stint stint;
   ASSERT_EQ(stint({"run", "A", "--", "true"}).exit_code, 0);
