@@ -32,10 +32,11 @@ bool print(const Comparison& c) {
   const Spread theirs = spread_of(c.their_values);
   const Spread ratio = spread_of(ratios);
   const bool met = c.goal == Goal::AtMost ? ratio.median <= c.bound : ratio.median >= c.bound;
-  std::printf("| %s | %s %.3g [%.3g..%.3g] | %s %.3g [%.3g..%.3g] | %.2f [%.2f..%.2f] | %s %.3g | %s |\n",
-              c.name.c_str(), c.ours.c_str(), ours.median, ours.least, ours.most, c.theirs.c_str(),
-              theirs.median, theirs.least, theirs.most, ratio.median, ratio.least, ratio.most,
-              c.goal == Goal::AtMost ? "at most" : "at least", c.bound, met ? "yes" : "NO");
+  std::printf(
+      "| %s | %s %.3g [%.3g..%.3g] | %s %.3g [%.3g..%.3g] | %.2f [%.2f..%.2f] | %s %.3g | %s |\n",
+      c.name.c_str(), c.ours.c_str(), ours.median, ours.least, ours.most, c.theirs.c_str(),
+      theirs.median, theirs.least, theirs.most, ratio.median, ratio.least, ratio.most,
+      c.goal == Goal::AtMost ? "at most" : "at least", c.bound, met ? "yes" : "NO");
   std::fflush(stdout);
   return met;
 }

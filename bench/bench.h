@@ -23,8 +23,8 @@ enum class Goal { AtMost, AtLeast };
 // One line of the table.
 struct Comparison {
   std::string name;
-  std::string ours;      // what is measured, with its unit
-  std::string theirs;    // against what
+  std::string ours;    // what is measured, with its unit
+  std::string theirs;  // against what
   std::vector<double> our_values;
   std::vector<double> their_values;  // same length: round by round
   Goal goal = Goal::AtMost;

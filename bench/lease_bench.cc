@@ -29,10 +29,12 @@ class Raw {
  public:
   explicit Raw(const std::string& path) {
     CHECK(sqlite3_open(path.c_str(), &db_) == SQLITE_OK, "open");
-    exec("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
-         "CREATE TABLE t(k TEXT PRIMARY KEY, v TEXT) WITHOUT ROWID");
-    CHECK(sqlite3_prepare_v2(db_, "INSERT INTO t VALUES(?,?) ON CONFLICT(k) DO UPDATE SET v=excluded.v", -1,
-                             &upsert_, nullptr) == SQLITE_OK,
+    exec(
+        "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
+        "CREATE TABLE t(k TEXT PRIMARY KEY, v TEXT) WITHOUT ROWID");
+    CHECK(sqlite3_prepare_v2(db_,
+                             "INSERT INTO t VALUES(?,?) ON CONFLICT(k) DO UPDATE SET v=excluded.v",
+                             -1, &upsert_, nullptr) == SQLITE_OK,
           "prepare");
   }
   ~Raw() {
@@ -51,7 +53,9 @@ class Raw {
   }
 
  private:
-  void exec(const char* sql) { CHECK(sqlite3_exec(db_, sql, nullptr, nullptr, nullptr) == SQLITE_OK, sql); }
+  void exec(const char* sql) {
+    CHECK(sqlite3_exec(db_, sql, nullptr, nullptr, nullptr) == SQLITE_OK, sql);
+  }
   sqlite3* db_ = nullptr;
   sqlite3_stmt* upsert_ = nullptr;
 };
@@ -65,7 +69,8 @@ struct World {
   std::unique_ptr<app::Opened> open() {
     auto url = app::parse_store_url(cat("sqlite:", dir.file("bench.db")));
     CHECK(url, "url");
-    auto made = app::Opened::open({.url = *url, .state_directory = dir.file("state")}, clock, random);
+    auto made =
+        app::Opened::open({.url = *url, .state_directory = dir.file("state")}, clock, random);
     CHECK(made, "the store cannot be opened");
     return std::move(*made);
   }
@@ -108,10 +113,20 @@ double threaded_rate(World& world, int threads, int each) {
 bool pair_lines() {
   World world;
   Raw raw(world.dir.file("raw.db"));
-  Comparison single{"acquire+release, one thread, grant synced", "pairs/s", "raw synced SQLite txn/s", {}, {},
-                    Goal::AtLeast, 0.6};
-  Comparison many{"acquire+release, 64 threads in one process", "pairs/s", "one thread, pairs/s", {}, {},
-                  Goal::AtLeast, 10};
+  Comparison single{"acquire+release, one thread, grant synced",
+                    "pairs/s",
+                    "raw synced SQLite txn/s",
+                    {},
+                    {},
+                    Goal::AtLeast,
+                    0.6};
+  Comparison many{"acquire+release, 64 threads in one process",
+                  "pairs/s",
+                  "one thread, pairs/s",
+                  {},
+                  {},
+                  Goal::AtLeast,
+                  10};
   constexpr int kCount = 1500;
   pairs(world, "warm", 200);
   for (int round = 0; round < kRounds; ++round) {
@@ -150,15 +165,18 @@ Costs costs(World& world, const std::string& name) {
   std::vector<api::Grip> grips;
   Costs out;
   out.acquire = 1e6 / kCount * seconds_of([&] {
-                  for (int i = 0; i < kCount; ++i) grips.push_back(acquire(world, cat(name, "/", i)));
+                  for (int i = 0; i < kCount; ++i)
+                    grips.push_back(acquire(world, cat(name, "/", i)));
                 });
   out.renew = 1e6 / kCount * seconds_of([&] {
-                for (const api::Grip& grip : grips) CHECK(world.leases().renew(grip, Millis(600'000)), "renew");
+                for (const api::Grip& grip : grips)
+                  CHECK(world.leases().renew(grip, Millis(600'000)), "renew");
               });
   constexpr int kLists = 20;
   out.list = 1e6 / kLists * seconds_of([&] {
                for (int i = 0; i < kLists; ++i) {
-                 auto listed = world.leases().list({.prefix = "fill/3/", .after = "", .limit = 1000});
+                 auto listed =
+                     world.leases().list({.prefix = "fill/3/", .after = "", .limit = 1000});
                  CHECK(listed && listed->size() == 100, "not a hundred");
                }
              });
@@ -201,7 +219,8 @@ double wall_ms(std::vector<std::string> argv, const std::string& state) {
   char* const environment[] = {home.data(), path.data(), nullptr};
   return 1e3 * seconds_of([&] {
            pid_t child = 0;
-           CHECK(::posix_spawn(&child, words[0], nullptr, nullptr, words.data(), environment) == 0, "spawn");
+           CHECK(::posix_spawn(&child, words[0], nullptr, nullptr, words.data(), environment) == 0,
+                 "spawn");
            int status = 0;
            CHECK(::waitpid(child, &status, 0) == child && status == 0, "the command failed");
          });
@@ -227,14 +246,16 @@ bool run_line(const std::string& stint) {
 }  // namespace
 }  // namespace stint::bench
 
-// lease_bench STINT [LARGE]: the table on stdout; exit 1 if a goal is missed.
+// lease_bench STINT [LARGE [run|pairs|scale]]: the table on stdout; exit 1 if a goal is missed.
 int main(int argc, char** argv) {
   using namespace stint::bench;
   if (argc < 2) return 2;
   const int large = argc > 2 ? std::atoi(argv[2]) : 1'000'000;
+  const std::string only = argc > 3 ? argv[3] : "";
   print_header();
-  bool ok = run_line(argv[1]);
-  ok = pair_lines() && ok;
-  ok = scale_lines(large) && ok;
+  bool ok = true;
+  if (only.empty() || only == "run") ok = run_line(argv[1]) && ok;
+  if (only.empty() || only == "pairs") ok = pair_lines() && ok;
+  if (only.empty() || only == "scale") ok = scale_lines(large) && ok;
   return ok ? 0 : 1;
 }

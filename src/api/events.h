@@ -1,4 +1,5 @@
-// The ledger: every change of ownership and every refusal, in the order in which they were committed.
+// The ledger: every change of ownership and every refusal, in the order in which they were
+// committed.
 #pragma once
 
 #include <cstdint>

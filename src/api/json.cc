@@ -25,7 +25,8 @@ json::object lease_object(const Lease& lease) {
   out["owner"] = lease.owner.text();
   out["token"] = lease.token.number();
   out["generation"] = lease.generation.hex();
-  out["reason"] = lease.token.issued() ? json::value(std::string(core::word(lease.reason))) : nullptr;
+  out["reason"] =
+      lease.token.issued() ? json::value(std::string(core::word(lease.reason))) : nullptr;
   out["ttl_ms"] = lease.ttl.count();
   out["remaining_ms"] = span(lease.remaining);
   out["acquired_at_ms"] = moment(lease.acquired_at);

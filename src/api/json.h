@@ -20,10 +20,10 @@ std::string to_json(const std::vector<Lease>& leases);
 std::string to_json(const std::vector<PastGrant>& history);
 std::string to_json(const Event& event);
 // {"error": {"code", "message", ...}}; `lease`: who is in the way.
-std::string to_json(const Error& error, const Lease* lease = nullptr,
-                    std::string_view cause = {});
+std::string to_json(const Error& error, const Lease* lease = nullptr, std::string_view cause = {});
 
-using JsonField = std::pair<std::string, std::variant<std::string, std::int64_t, bool, std::nullptr_t>>;
+using JsonField =
+    std::pair<std::string, std::variant<std::string, std::int64_t, bool, std::nullptr_t>>;
 std::string to_json(const std::vector<JsonField>& fields);
 std::string to_json(const std::vector<std::vector<JsonField>>& rows);
 

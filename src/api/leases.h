@@ -65,7 +65,8 @@ class Leases {
   virtual Result<Lease> get(const ResourceName& resource) = 0;
   virtual Result<std::vector<Lease>> list(const Page& page) = 0;
   // Newest first, at most `limit`.
-  virtual Result<std::vector<PastGrant>> history(const ResourceName& resource, std::size_t limit) = 0;
+  virtual Result<std::vector<PastGrant>> history(const ResourceName& resource,
+                                                 std::size_t limit) = 0;
   // Drops the record of a free resource by raising the floor to its token. Returns the new floor.
   virtual Result<Token> forget(const ResourceName& resource) = 0;
 

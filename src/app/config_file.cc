@@ -27,10 +27,12 @@ Result<FileSettings> read_config(const std::string& path) {
     if (key.str() == "ttl") target = &out.ttl;
     if (key.str() == "owner") target = &out.owner;
     if (target == nullptr) {
-      return at(path, key.source(), cat("unknown key ", quoted(key.str()), " (known: store, ttl, owner)"));
+      return at(path, key.source(),
+                cat("unknown key ", quoted(key.str()), " (known: store, ttl, owner)"));
     }
     const auto value = node.value<std::string>();
-    if (!value || !node.is_string()) return at(path, node.source(), cat(key.str(), " must be a string"));
+    if (!value || !node.is_string())
+      return at(path, node.source(), cat(key.str(), " must be a string"));
     *target = *value;
   }
   return out;

@@ -14,7 +14,8 @@ Result<holder::Ancestral> parse_held(std::string_view line, std::string_view cla
   const std::size_t token_at = line.rfind(' ');
   const std::size_t generation_at =
       token_at == line.npos || token_at == 0 ? line.npos : line.rfind(' ', token_at - 1);
-  if (generation_at == line.npos) return invalid(cat("STINT_HELD has a damaged line: ", quoted(line)));
+  if (generation_at == line.npos)
+    return invalid(cat("STINT_HELD has a damaged line: ", quoted(line)));
   auto resource = ResourceName::parse(line.substr(0, generation_at));
   if (!resource) return resource.error();
   auto generation = Generation::parse(line.substr(generation_at + 1, token_at - generation_at - 1));

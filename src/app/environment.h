@@ -25,8 +25,9 @@ class Environment {
   std::map<std::string, std::string> values_;
 };
 
-// What the ancestors hold: STINT_HELD, one "resource generation token" a line, and STINT_HELD_CLAIMS,
-// one claim a line, in the same order. Damaged ones are an error: a run must not guess.
+// What the ancestors hold: STINT_HELD, one "resource generation token" a line, and
+// STINT_HELD_CLAIMS, one claim a line, in the same order. Damaged ones are an error: a run must not
+// guess.
 Result<std::vector<holder::Ancestral>> ancestral_leases(const Environment& environment);
 
 // The child's environment: ours, with the innermost leases and all that the ancestors hold.

@@ -13,7 +13,8 @@ namespace stint::app {
 // All leases under a prefix, sorted by name.
 Result<std::vector<api::Lease>> all_leases(api::Leases& leases, const std::string& prefix);
 
-// Every event under a prefix from `after` on (empty: from now), as it is committed, until a signal comes.
+// Every event under a prefix from `after` on (empty: from now), as it is committed, until a signal
+// comes.
 Status follow(api::Events& events, const std::string& prefix, std::string after,
               const std::function<void(const api::Event&)>& show);
 

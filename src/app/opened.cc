@@ -44,8 +44,9 @@ Result<UrlOptions> url_options(const StoreUrl& url) {
   return out;
 }
 
-Result<std::unique_ptr<store::Store>> open_store(const OpenOptions& options, const UrlOptions& parsed,
-                                                 const Clock& clock, bool accept_copy) {
+Result<std::unique_ptr<store::Store>> open_store(const OpenOptions& options,
+                                                 const UrlOptions& parsed, const Clock& clock,
+                                                 bool accept_copy) {
   const StoreUrl& url = options.url;
   if (url.scheme == "memory") {
     return std::unique_ptr<store::Store>(std::make_unique<store::MemoryStore>(clock));

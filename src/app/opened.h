@@ -27,7 +27,8 @@ struct OpenOptions {
 
 class Opened {
  public:
-  static Result<std::unique_ptr<Opened>> open(const OpenOptions& options, const Clock& clock, Random& random);
+  static Result<std::unique_ptr<Opened>> open(const OpenOptions& options, const Clock& clock,
+                                              Random& random);
   ~Opened();
   Opened(const Opened&) = delete;
   Opened& operator=(const Opened&) = delete;

@@ -45,8 +45,8 @@ Result<std::vector<std::string>> RunFiles::environment(const holder::RunRequest&
     leases.innermost.push_back({kept.grip.resource, generation, kept.grip.token, kept.grip.claim});
   }
   // The first that was named leads; with --or it is the one that was free.
-  const auto first = std::ranges::find(leases.innermost, request.resources.front(),
-                                       &holder::Ancestral::resource);
+  const auto first =
+      std::ranges::find(leases.innermost, request.resources.front(), &holder::Ancestral::resource);
   if (first != leases.innermost.end()) std::iter_swap(leases.innermost.begin(), first);
   leases.owner = request.owner;
   leases.deadline_ms = wall_ms(deadline_at);
@@ -60,11 +60,13 @@ Result<std::vector<std::string>> RunFiles::environment(const holder::RunRequest&
     // A relative path would name another file from another directory.
     if (settings_.store_url.scheme == "sqlite") {
       const std::size_t question = settings_.store_url.whole.find('?');
-      leases.store = cat("sqlite:", settings_.store_url.path,
-                         question == std::string::npos ? "" : settings_.store_url.whole.substr(question));
+      leases.store =
+          cat("sqlite:", settings_.store_url.path,
+              question == std::string::npos ? "" : settings_.store_url.whole.substr(question));
     }
     if (!store_file_.empty()) {
-      const std::string whole = settings_.store_url.has_password ? settings_.store_url.whole : leases.store;
+      const std::string whole =
+          settings_.store_url.has_password ? settings_.store_url.whole : leases.store;
       if (auto kept = os::overwrite_file(store_file_, cat(whole, '\n')); !kept) return kept.error();
       leases.store_file = store_file_;
     }

@@ -1,4 +1,5 @@
-// What a child of `run` is told: its environment, the present deadline in a file, the store in another.
+// What a child of `run` is told: its environment, the present deadline in a file, the store in
+// another.
 #pragma once
 
 #include <string>
@@ -13,14 +14,16 @@ namespace stint::app {
 
 class RunFiles {
  public:
-  RunFiles(const Environment& environment, const Settings& settings, const Clock& clock, Random& random);
+  RunFiles(const Environment& environment, const Settings& settings, const Clock& clock,
+           Random& random);
   ~RunFiles();  // removes the files
   RunFiles(const RunFiles&) = delete;
   RunFiles& operator=(const RunFiles&) = delete;
 
   Result<std::vector<std::string>> environment(const holder::RunRequest& request,
-                                               const holder::Taken& taken, const Generation& generation,
-                                               MonoTime deadline, bool tell_store);
+                                               const holder::Taken& taken,
+                                               const Generation& generation, MonoTime deadline,
+                                               bool tell_store);
   void deadline(MonoTime deadline);
 
  private:

@@ -9,9 +9,8 @@ namespace {
 
 constexpr std::string_view kDefaultTtl = "90s";
 
-
-// A child of `run` gets both: STINT_STORE without the password and a file with the whole. The file counts
-// as long as it is the same store; a STINT_STORE that was changed since counts for itself.
+// A child of `run` gets both: STINT_STORE without the password and a file with the whole. The file
+// counts as long as it is the same store; a STINT_STORE that was changed since counts for itself.
 Result<std::optional<Setting>> store_from_environment(const Environment& environment) {
   const auto plain = environment.get("STINT_STORE");
   const auto file = environment.get("STINT_STORE_FILE");
@@ -26,7 +25,8 @@ Result<std::optional<Setting>> store_from_environment(const Environment& environ
   }
   const std::string whole(trim(*text));
   auto url = parse_store_url(whole);
-  if (plain && url && url->printable != *plain) return std::optional<Setting>({*plain, "STINT_STORE"});
+  if (plain && url && url->printable != *plain)
+    return std::optional<Setting>({*plain, "STINT_STORE"});
   return std::optional<Setting>({whole, "STINT_STORE_FILE"});
 }
 
@@ -73,8 +73,9 @@ Result<Settings> resolve(const Environment& environment, const SettingFlags& fla
   if (!url) return std::move(url.error()).during(cat("reading the store from ", out.store.source));
   out.store_url = *url;
   if (flags.store && url->has_password) {
-    return invalid("a password in --store is seen by everybody who lists processes: put the URL into "
-                   "STINT_STORE, or into a file named by STINT_STORE_FILE");
+    return invalid(
+        "a password in --store is seen by everybody who lists processes: put the URL into "
+        "STINT_STORE, or into a file named by STINT_STORE_FILE");
   }
   out.ttl = {std::string(kDefaultTtl), "default"};
   if (file->ttl) out.ttl = {*file->ttl, path};

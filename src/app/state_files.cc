@@ -15,7 +15,8 @@ std::string short_hash(std::string_view text) {
   return to_hex(sha256(text)).substr(0, kNameDigits);
 }
 
-Result<std::string> xdg(const Environment& environment, const char* variable, const char* fallback) {
+Result<std::string> xdg(const Environment& environment, const char* variable,
+                        const char* fallback) {
   if (const auto set = environment.get(variable); set && set->starts_with('/')) return *set;
   if (const auto home = environment.get("HOME")) return cat(*home, fallback);
   return invalid(cat("neither ", variable, " nor HOME is set: say where with --store"));
@@ -38,7 +39,8 @@ Result<std::string> config_file(const Environment& environment) {
 // ---- Claims
 
 std::string Claims::path(const ResourceName& resource, Token token) const {
-  return cat(directory_, "/claims/", short_hash(cat(store_, '\n', resource.text())), "-", token.number());
+  return cat(directory_, "/claims/", short_hash(cat(store_, '\n', resource.text())), "-",
+             token.number());
 }
 
 Status Claims::keep(const api::Grip& grip) const {
@@ -111,8 +113,8 @@ void AnchorFile::remember(const service::Anchor& anchor) {
   };
   const std::string text = cat(kept.generation.hex(), '\n', digits(kept.revision), '\n',
                                digits(kept.highest.number()), '\n');
-  // Made whole or not at all: a full disk must not leave half of one behind. If it cannot be kept, a
-  // restored store is noticed by one witness less.
+  // Made whole or not at all: a full disk must not leave half of one behind. If it cannot be kept,
+  // a restored store is noticed by one witness less.
   if (file_.overwrite(path_, text)) return;
   if (os::make_directories(directory_)) {
     [[maybe_unused]] const bool done =

@@ -1,4 +1,5 @@
-// Stint's own files, under $XDG_STATE_HOME/stint: claims, anchors, and what a running child is told.
+// Stint's own files, under $XDG_STATE_HOME/stint: claims, anchors, and what a running child is
+// told.
 #pragma once
 
 #include <optional>
@@ -20,7 +21,8 @@ Result<std::string> config_file(const Environment& environment);
 // What `acquire` leaves for a later `renew`, `release` or `check` on this machine. Mode 0600.
 class Claims {
  public:
-  Claims(std::string directory, std::string store) : directory_(std::move(directory)), store_(std::move(store)) {}
+  Claims(std::string directory, std::string store)
+      : directory_(std::move(directory)), store_(std::move(store)) {}
   Status keep(const api::Grip& grip) const;
   // Empty: none is known here.
   Result<std::optional<api::Grip>> find(const ResourceName& resource, Token token) const;

@@ -55,7 +55,8 @@ Result<StoreUrl> parse_store_url(std::string_view text) {
   if (url.has_password) url.printable.replace(password.from, password.length, "***");
   const std::size_t colon = text.find(':');
   if (colon == text.npos || colon == 0) {
-    return invalid(cat(quoted(url.printable), " is not a store URL (example: sqlite:/path/stint.db)"));
+    return invalid(
+        cat(quoted(url.printable), " is not a store URL (example: sqlite:/path/stint.db)"));
   }
   url.scheme = text.substr(0, colon);
   std::string_view rest = text.substr(colon + 1);
@@ -65,7 +66,8 @@ Result<StoreUrl> parse_store_url(std::string_view text) {
   }
   if (url.scheme == "memory") return url;
   if (url.scheme != "sqlite") {
-    return invalid(cat("stores of kind ", quoted(url.scheme), " are not known to this stint; known: sqlite:"));
+    return invalid(
+        cat("stores of kind ", quoted(url.scheme), " are not known to this stint; known: sqlite:"));
   }
   if (rest.empty()) return invalid("sqlite: needs a path (example: sqlite:/path/stint.db)");
   url.path = os::absolute(std::string(rest));

@@ -10,11 +10,11 @@
 namespace stint::app {
 
 struct StoreUrl {
-  std::string scheme;  // sqlite, memory; others are named in the error
-  std::string path;    // sqlite: absolute
+  std::string scheme;                          // sqlite, memory; others are named in the error
+  std::string path;                            // sqlite: absolute
   std::map<std::string, std::string> options;  // ?name=value&...
-  std::string whole;     // as given
-  std::string printable; // without its password
+  std::string whole;                           // as given
+  std::string printable;                       // without its password
   bool has_password = false;
 
   // What names the store on this machine: claims and anchors are kept under it.

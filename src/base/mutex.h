@@ -1,4 +1,5 @@
-// A mutex that clang's thread-safety analysis understands (`make check`); plain std::mutex otherwise.
+// A mutex that clang's thread-safety analysis understands (`make check`); plain std::mutex
+// otherwise.
 #pragma once
 
 #include <mutex>

@@ -12,7 +12,8 @@ constexpr std::size_t kIdHexDigits = 32;
 Status check_label(std::string_view what, std::string_view text, std::size_t max_bytes) {
   if (text.empty()) return invalid(cat(what, " is empty"));
   if (text.size() > max_bytes) {
-    return invalid(cat(what, " is ", text.size(), " bytes long; at most ", max_bytes, " are allowed"));
+    return invalid(
+        cat(what, " is ", text.size(), " bytes long; at most ", max_bytes, " are allowed"));
   }
   if (!is_utf8(text)) return invalid(cat(what, " is not valid UTF-8: ", quoted(text)));
   if (has_control(text)) return invalid(cat(what, " has control characters: ", quoted(text)));
@@ -57,9 +58,7 @@ Result<Claim> Claim::parse(std::string_view hex) {
   return Claim(std::string(hex));
 }
 
-ClaimHash Claim::hash() const {
-  return ClaimHash(to_hex(sha256(hex_)).substr(0, kIdHexDigits));
-}
+ClaimHash Claim::hash() const { return ClaimHash(to_hex(sha256(hex_)).substr(0, kIdHexDigits)); }
 
 Generation Generation::make(Random& random) { return Generation(random.id_hex()); }
 

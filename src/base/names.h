@@ -42,8 +42,8 @@ class Owner {
   std::string text_;
 };
 
-// The fencing token: 1, 2, 3 ... per resource. Zero means "none was ever issued". Below 2^53, so that
-// it survives JSON readers that know only doubles.
+// The fencing token: 1, 2, 3 ... per resource. Zero means "none was ever issued". Below 2^53, so
+// that it survives JSON readers that know only doubles.
 class Token {
  public:
   static constexpr std::uint64_t kMax = (std::uint64_t{1} << 53U) - 1;
@@ -66,7 +66,8 @@ class ClaimHash {
   explicit ClaimHash(std::string hex) : hex_(std::move(hex)) {}
   const std::string& hex() const { return hex_; }
   bool empty() const { return hex_.empty(); }
-  // Takes the same time wherever the two differ. Two empty ones are not equal: nobody's is no proof.
+  // Takes the same time wherever the two differ. Two empty ones are not equal: nobody's is no
+  // proof.
   bool matches(const ClaimHash& other) const;
 
  private:

@@ -1,6 +1,7 @@
 // Result<T>: a value or an Error. One class, so that a later move to std::expected is one edit.
 //
-// tl::expected is not [[nodiscard]]; this is. Errors are returned as they are: `return invalid("...")`.
+// tl::expected is not [[nodiscard]]; this is. Errors are returned as they are: `return
+// invalid("...")`.
 #pragma once
 
 #include <tl/expected.hpp>

@@ -1,4 +1,5 @@
-// SHA-256 (FIPS 180-4). Own code because OpenSSL in the start-up path makes `run` several times slower.
+// SHA-256 (FIPS 180-4). Own code because OpenSSL in the start-up path makes `run` several times
+// slower.
 #pragma once
 
 #include <string>

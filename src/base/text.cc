@@ -5,7 +5,8 @@
 namespace stint {
 namespace {
 
-// The length of the UTF-8 sequence at `at`, or 0 if it is not well formed (overlong, surrogate, cut).
+// The length of the UTF-8 sequence at `at`, or 0 if it is not well formed (overlong, surrogate,
+// cut).
 std::size_t sequence_length(std::string_view s, std::size_t at) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(s[i]); };
   const auto tail = [&](std::size_t i) { return i < s.size() && (byte(i) & 0xC0U) == 0x80U; };

@@ -1,4 +1,5 @@
-// Small text helpers that the standard library of C++20 lacks: joining pieces, UTF-8 checks, quoting.
+// Small text helpers that the standard library of C++20 lacks: joining pieces, UTF-8 checks,
+// quoting.
 #pragma once
 
 #include <charconv>
@@ -16,8 +17,8 @@ inline void append(std::string& out, std::string_view piece) { out += piece; }
 inline void append(std::string& out, const char* piece) { out += piece; }
 inline void append(std::string& out, char piece) { out += piece; }
 template <std::integral Number>
-  requires(!std::same_as<Number, char> && !std::same_as<Number, bool>)
-void append(std::string& out, Number number) {
+requires(!std::same_as<Number, char> && !std::same_as<Number, bool>) void append(std::string& out,
+                                                                                 Number number) {
   char buffer[24];
   const auto end = std::to_chars(buffer, buffer + sizeof buffer, number).ptr;
   out.append(buffer, end);

@@ -26,8 +26,8 @@ const Unit* find_unit(std::string_view name) {
 }
 
 Error bad_duration(std::string_view text, std::string_view why) {
-  return invalid(cat(quoted(text), " is not a duration: ", why,
-                     " (examples: 250ms, 90s, 5m, 1h30m)"));
+  return invalid(
+      cat(quoted(text), " is not a duration: ", why, " (examples: 250ms, 90s, 5m, 1h30m)"));
 }
 
 std::string two_digits(std::int64_t n) { return n < 10 ? cat('0', n) : cat(n); }
@@ -94,9 +94,8 @@ std::string format_utc(WallTime t) {
   const auto day = floor<days>(when);
   const std::chrono::year_month_day date(day);
   const std::int64_t s = std::chrono::duration_cast<std::chrono::seconds>(when - day).count();
-  return cat(static_cast<int>(date.year()), '-',
-             two_digits(static_cast<unsigned>(date.month())), '-',
-             two_digits(static_cast<unsigned>(date.day())), 'T', two_digits(s / 3600), ':',
+  return cat(static_cast<int>(date.year()), '-', two_digits(static_cast<unsigned>(date.month())),
+             '-', two_digits(static_cast<unsigned>(date.day())), 'T', two_digits(s / 3600), ':',
              two_digits(s / 60 % 60), ':', two_digits(s % 60), 'Z');
 }
 

@@ -1,7 +1,7 @@
 // Two clocks, two types. MonoTime decides; WallTime is shown to people.
 //
-// MonoTime counts time asleep too (CLOCK_BOOTTIME): a lease runs out while the laptop sleeps, so the
-// holder's own clock must not stop there.
+// MonoTime counts time asleep too (CLOCK_BOOTTIME): a lease runs out while the laptop sleeps, so
+// the holder's own clock must not stop there.
 #pragma once
 
 #include <chrono>
@@ -32,7 +32,8 @@ class Clock {
   virtual WallTime wall() const = 0;
 };
 
-// "250ms", "90s", "5m", "1h30m", "2d". A unit is required; zero, negative and absurd ones are refused.
+// "250ms", "90s", "5m", "1h30m", "2d". A unit is required; zero, negative and absurd ones are
+// refused.
 Result<Millis> parse_duration(std::string_view text);
 
 // The shortest exact form: "1h30m", "90s" is "1m30s", "250ms".

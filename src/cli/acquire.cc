@@ -35,9 +35,9 @@ Result<core::Terms> terms_of(Session& session) {
   auto ttl = parse_duration((*settings)->ttl.value);
   if (!ttl) return invalid(cat((*settings)->ttl.source, ": ", ttl.error().message));
   terms.ttl = *ttl;
-  for (auto [option, target] : {std::pair{"--max-hold", &terms.max_hold},
-                                std::pair{"--at-least", &terms.at_least},
-                                std::pair{"--cooldown", &terms.cooldown}}) {
+  for (auto [option, target] :
+       {std::pair{"--max-hold", &terms.max_hold}, std::pair{"--at-least", &terms.at_least},
+        std::pair{"--cooldown", &terms.cooldown}}) {
     auto length = session.duration(option, Millis(0));
     if (!length) return length.error();
     *target = *length;
@@ -76,7 +76,8 @@ int succeed(Session& session, const api::Grip& grip, const api::Lease& lease) {
     session.warn(cat("the claim could not be kept for later commands: ", kept.error().message));
   }
   // The one before is superseded by this grant.
-  if (lease.token.number() > 1) session.claims().drop(grip.resource, Token(lease.token.number() - 1));
+  if (lease.token.number() > 1)
+    session.claims().drop(grip.resource, Token(lease.token.number() - 1));
   if (session.json()) {
     session.print(api::to_json(lease, grip.claim));
   } else if (session.words().has("--env")) {
@@ -118,14 +119,17 @@ int acquire_command(Session& session) {
   const std::string note = session.words().value("--note").value_or("");
   api::Leases& leases = (*opened)->leases();
   if (session.words().has("--retake")) {
-    return retake(session, leases, {*resource, *owner, Claim::make(session.random()), *terms, note, std::nullopt});
+    return retake(session, leases,
+                  {*resource, *owner, Claim::make(session.random()), *terms, note, std::nullopt});
   }
-  holder::TakeRequest bid{.choices = {{*resource}}, .owner = *owner, .terms = *terms, .note = note, .held = {}};
+  holder::TakeRequest bid{
+      .choices = {{*resource}}, .owner = *owner, .terms = *terms, .note = note, .held = {}};
   bid.count_refusal = true;
   if (patience->count() > 0) bid.held = {.what = holder::OnHeld::Wait, .patience = *patience};
-  auto answer = holder::take(leases, session.clock(), session.random(), bid, {}, [&](const api::Refused& refused) {
-    session.say(cat("waiting: ", describe_holder(refused.lease, session.clock())));
-  });
+  auto answer = holder::take(
+      leases, session.clock(), session.random(), bid, {}, [&](const api::Refused& refused) {
+        session.say(cat("waiting: ", describe_holder(refused.lease, session.clock())));
+      });
   if (!answer) return session.fail(answer.error());
   if (const auto* off = std::get_if<holder::WavedOff>(&*answer)) {
     const int code = session.held(off->by);
@@ -143,7 +147,8 @@ const Command kAcquire = {
     .operands = "RESOURCE",
     .summary = "take a lease and print its token; for scripts that renew and release it themselves",
     .details =
-        "Prints the token alone (with --json: the lease and the claim). The claim is kept on this machine, "
+        "Prints the token alone (with --json: the lease and the claim). The claim is kept on this "
+        "machine, "
         "so that a later 'stint renew RESOURCE --token N' in the same script finds it. "
         "Nothing renews the lease by itself: prefer 'stint run' where you can.",
     .examples = kExamples,

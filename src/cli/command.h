@@ -14,8 +14,8 @@ namespace stint::cli {
 class Session;
 
 struct Option {
-  std::string_view name;     // "--ttl"
-  std::string_view value;    // "D"; empty: a flag
+  std::string_view name;   // "--ttl"
+  std::string_view value;  // "D"; empty: a flag
   std::string_view help;
   bool repeated = false;
 };

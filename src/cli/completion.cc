@@ -23,11 +23,13 @@ std::string command_names() {
 }
 
 std::string bash() {
-  std::string out = cat("_stint() {\n  local cur=${COMP_WORDS[COMP_CWORD]} cmd=${COMP_WORDS[1]}\n"
-                        "  if [ \"$COMP_CWORD\" -eq 1 ]; then COMPREPLY=($(compgen -W '",
-                        command_names(), "' -- \"$cur\")); return; fi\n  case $cmd in\n");
+  std::string out =
+      cat("_stint() {\n  local cur=${COMP_WORDS[COMP_CWORD]} cmd=${COMP_WORDS[1]}\n"
+          "  if [ \"$COMP_CWORD\" -eq 1 ]; then COMPREPLY=($(compgen -W '",
+          command_names(), "' -- \"$cur\")); return; fi\n  case $cmd in\n");
   for (const Command* command : all_commands()) {
-    out += cat("    ", command->name, ") COMPREPLY=($(compgen -W '", option_names(*command), "' -- \"$cur\"));;\n");
+    out += cat("    ", command->name, ") COMPREPLY=($(compgen -W '", option_names(*command),
+               "' -- \"$cur\"));;\n");
   }
   return out + "  esac\n}\ncomplete -o default -F _stint stint";
 }
@@ -35,11 +37,15 @@ std::string bash() {
 std::string zsh() {
   std::string out = "#compdef stint\n_stint() {\n  local -a commands=(\n";
   for (const Command* command : all_commands()) out += cat("    '", command->name, "'\n");
-  out += "  )\n  if (( CURRENT == 2 )); then _describe command commands; return; fi\n  case $words[2] in\n";
+  out +=
+      "  )\n  if (( CURRENT == 2 )); then _describe command commands; return; fi\n  case $words[2] "
+      "in\n";
   for (const Command* command : all_commands()) {
     out += cat("    ", command->name, ") compadd -- ", option_names(*command), ";;\n");
   }
-  return out + "  esac\n}\ncompdef _stint stint";
+  return out +
+         "  esac\n}\nif [ \"$funcstack[1]\" = _stint ]; then _stint \"$@\"; else compdef _stint "
+         "stint; fi";
 }
 
 std::string fish() {
@@ -64,12 +70,14 @@ int completion_command(Session& session) {
   } else if (shell == "fish") {
     session.print(fish());
   } else {
-    return session.fail(invalid(cat("no completion for ", quoted(shell), "; bash, zsh and fish are known")));
+    return session.fail(
+        invalid(cat("no completion for ", quoted(shell), "; bash, zsh and fish are known")));
   }
   return kDone;
 }
 
-constexpr std::array<std::string_view, 1> kExamples = {"stint completion bash > ~/.local/share/bash-completion/completions/stint"};
+constexpr std::array<std::string_view, 1> kExamples = {
+    "stint completion bash > ~/.local/share/bash-completion/completions/stint"};
 
 }  // namespace
 

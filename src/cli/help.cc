@@ -12,8 +12,9 @@ namespace stint::cli {
 namespace {
 
 constexpr std::array<const Command*, 19> kAll = {
-    &kRun,    &kAcquire, &kRenew,  &kRelease,  &kCheck,  &kProgress, &kTransfer, &kRevoke,     &kLs,   &kShow,
-    &kHistory, &kEvents, &kWatch,  &kForget,   &kConfig, &kDoctor,   &kVersion,  &kCompletion, &kHelp};
+    &kRun,    &kAcquire, &kRenew,   &kRelease,    &kCheck,  &kProgress, &kTransfer,
+    &kRevoke, &kLs,      &kShow,    &kHistory,    &kEvents, &kWatch,    &kForget,
+    &kConfig, &kDoctor,  &kVersion, &kCompletion, &kHelp};
 
 struct Variable {
   std::string_view name;
@@ -21,19 +22,23 @@ struct Variable {
 };
 constexpr std::array<Variable, 15> kVariables = {{
     {"STINT_STORE", "the store's URL; a child of run gets it without a password"},
-    {"STINT_STORE_FILE", "a file (0600) with the whole URL; counts before STINT_STORE if it is the same store"},
+    {"STINT_STORE_FILE",
+     "a file (0600) with the whole URL; counts before STINT_STORE if it is the same store"},
     {"STINT_OWNER", "the owner's label; RUN_ID if it is not set"},
     {"STINT_RESOURCE", "set for a child of run: the resource (the first one named)"},
     {"STINT_TOKEN", "its fencing token"},
     {"STINT_CLAIM", "what proves that this is the run that acquired it; do not print it"},
     {"STINT_GENERATION", "the store's life that the token belongs to"},
-    {"STINT_DEADLINE_MS", "when the work will be stopped unless the lease is renewed: Unix time, a hint"},
+    {"STINT_DEADLINE_MS",
+     "when the work will be stopped unless the lease is renewed: Unix time, a hint"},
     {"STINT_DEADLINE_FILE", "a file with the present deadline"},
     {"STINT_PREVIOUS_PROGRESS", "the last progress marker of the holder before"},
-    {"STINT_HELD", "all that this process and its ancestors hold: 'resource generation token' a line"},
+    {"STINT_HELD",
+     "all that this process and its ancestors hold: 'resource generation token' a line"},
     {"STINT_HELD_CLAIMS", "their claims, in the same order"},
     {"STINT_LOST_CAUSE", "set for the --on-lost command"},
-    {"XDG_STATE_HOME", "where the default store, claims and anchors are kept (default ~/.local/state)"},
+    {"XDG_STATE_HOME",
+     "where the default store, claims and anchors are kept (default ~/.local/state)"},
     {"NO_COLOR", "no colours"},
 }};
 
@@ -60,8 +65,9 @@ std::string option_lines(std::span<const Option> options) {
     const std::string left = cat("  ", option.name, option.value.empty() ? "" : " ", option.value);
     constexpr std::size_t kColumn = 26;
     const std::string help = wrapped(option.help, 96, std::string(kColumn, ' '));
-    out += left.size() + 2 > kColumn ? cat(left, "\n", help)
-                                     : cat(left, std::string(kColumn - left.size(), ' '), help.substr(kColumn));
+    out += left.size() + 2 > kColumn
+               ? cat(left, "\n", help)
+               : cat(left, std::string(kColumn - left.size(), ' '), help.substr(kColumn));
   }
   return out;
 }
@@ -103,8 +109,8 @@ std::string roff(std::string_view text) {
 std::string roff_options(std::span<const Option> options) {
   std::string out;
   for (const Option& option : options) {
-    out += cat(".TP\n\\fB", roff(option.name), "\\fR", option.value.empty() ? "" : " \\fI", option.value,
-               option.value.empty() ? "" : "\\fR", "\n", roff(option.help), "\n");
+    out += cat(".TP\n\\fB", roff(option.name), "\\fR", option.value.empty() ? "" : " \\fI",
+               option.value, option.value.empty() ? "" : "\\fR", "\n", roff(option.help), "\n");
   }
   return out;
 }
@@ -112,7 +118,8 @@ std::string roff_options(std::span<const Option> options) {
 template <class Rows>
 std::string roff_rows(const Rows& rows) {
   std::string out;
-  for (const auto& [name, meaning] : rows) out += cat(".TP\n\\fB", roff(name), "\\fR\n", roff(meaning), "\n");
+  for (const auto& [name, meaning] : rows)
+    out += cat(".TP\n\\fB", roff(name), "\\fR\n", roff(meaning), "\n");
   return out;
 }
 
@@ -138,8 +145,9 @@ std::string help_all() {
   std::vector<std::pair<std::string_view, std::string_view>> rows;
   for (const Command* command : kAll) rows.emplace_back(command->name, command->summary);
   out += listed(rows);
-  out += cat("\nFor every command, before or after its name:\n", option_lines(global_options()),
-             "\nstint help COMMAND says more; also: stint help exit-codes, stint help environment\n");
+  out +=
+      cat("\nFor every command, before or after its name:\n", option_lines(global_options()),
+          "\nstint help COMMAND says more; also: stint help exit-codes, stint help environment\n");
   return out;
 }
 
@@ -172,31 +180,35 @@ std::string help_topic(std::string_view topic) {
 }
 
 std::string manual_of(const Command& command) {
-  std::string out = cat(".TH STINT-", roff(command.name), " 1 \"\" \"stint " STINT_VERSION "\" \"Stint\"\n",
-                        ".SH NAME\nstint\\-", command.name, " \\- ", roff(command.summary), "\n.SH SYNOPSIS\n\\fB",
-                        roff(usage_of(command)), "\\fR\n");
+  std::string out =
+      cat(".TH STINT-", roff(command.name), " 1 \"\" \"stint " STINT_VERSION "\" \"Stint\"\n",
+          ".SH NAME\nstint\\-", command.name, " \\- ", roff(command.summary),
+          "\n.SH SYNOPSIS\n\\fB", roff(usage_of(command)), "\\fR\n");
   if (!command.details.empty()) out += ".SH DESCRIPTION\n";
   for (const std::string_view paragraph : split(command.details, '\n')) {
     if (!paragraph.empty()) out += cat(".PP\n", roff(paragraph), "\n");
   }
-  out += cat(".SH OPTIONS\n", roff_options(command.options), roff_options(global_options()), ".SH EXAMPLES\n.nf\n");
+  out += cat(".SH OPTIONS\n", roff_options(command.options), roff_options(global_options()),
+             ".SH EXAMPLES\n.nf\n");
   for (const std::string_view example : command.examples) out += cat(roff(example), "\n");
   return out + ".fi\n.SH SEE ALSO\n.BR stint (1)\n";
 }
 
 std::string manual_all() {
-  std::string out = cat(".TH STINT 1 \"\" \"stint " STINT_VERSION
-                        "\" \"Stint\"\n.SH NAME\nstint \\- leases and fencing for scheduled and background "
-                        "agents\n.SH SYNOPSIS\n\\fBstint\\fR \\fICOMMAND\\fR [options]\n.SH COMMANDS\n");
+  std::string out =
+      cat(".TH STINT 1 \"\" \"stint " STINT_VERSION
+          "\" \"Stint\"\n.SH NAME\nstint \\- leases and fencing for scheduled and background "
+          "agents\n.SH SYNOPSIS\n\\fBstint\\fR \\fICOMMAND\\fR [options]\n.SH COMMANDS\n");
   for (const Command* command : kAll) {
     out += cat(".TP\n\\fB", command->name, "\\fR\n", roff(command->summary), "\n");
   }
   std::vector<std::pair<std::string_view, std::string_view>> exits;
   for (const ExitMeaning& exit : kExitMeanings) exits.emplace_back(exit.code, exit.meaning);
   std::vector<std::pair<std::string_view, std::string_view>> variables;
-  for (const Variable& variable : kVariables) variables.emplace_back(variable.name, variable.meaning);
-  return out + cat(".SH OPTIONS\n", roff_options(global_options()), ".SH EXIT STATUS\n", roff_rows(exits),
-                   ".SH ENVIRONMENT\n", roff_rows(variables));
+  for (const Variable& variable : kVariables)
+    variables.emplace_back(variable.name, variable.meaning);
+  return out + cat(".SH OPTIONS\n", roff_options(global_options()), ".SH EXIT STATUS\n",
+                   roff_rows(exits), ".SH ENVIRONMENT\n", roff_rows(variables));
 }
 
 namespace {
@@ -222,8 +234,8 @@ int help_command(Session& session) {
 }
 
 constexpr std::array<Option, 1> kHelpOptions = {{{"--man", "", "as a manual page"}}};
-constexpr std::array<std::string_view, 3> kHelpExamples = {"stint help run", "stint help exit-codes",
-                                                           "stint help environment"};
+constexpr std::array<std::string_view, 3> kHelpExamples = {
+    "stint help run", "stint help exit-codes", "stint help environment"};
 
 }  // namespace
 

@@ -43,13 +43,14 @@ int renew_command(Session& session) {
     if (!given) return session.fail(given.error());
     ttl = *given;
   }
-  return with_grip(session, [&](api::Leases& leases, const api::Grip& grip) -> Result<api::HoldAnswer> {
-    if (ttl) return leases.renew(grip, *ttl);
-    // As long as it was granted for.
-    auto present = leases.get(grip.resource);
-    if (!present) return present.error();
-    return leases.renew(grip, std::max(present->ttl, leases.smallest_ttl()));
-  });
+  return with_grip(session,
+                   [&](api::Leases& leases, const api::Grip& grip) -> Result<api::HoldAnswer> {
+                     if (ttl) return leases.renew(grip, *ttl);
+                     // As long as it was granted for.
+                     auto present = leases.get(grip.resource);
+                     if (!present) return present.error();
+                     return leases.renew(grip, std::max(present->ttl, leases.smallest_ttl()));
+                   });
 }
 
 int release_command(Session& session) {
@@ -60,14 +61,16 @@ int release_command(Session& session) {
 }
 
 int check_command(Session& session) {
-  return with_grip(session, [](api::Leases& leases, const api::Grip& grip) { return leases.check(grip); });
+  return with_grip(session,
+                   [](api::Leases& leases, const api::Grip& grip) { return leases.check(grip); });
 }
 
 int progress_command(Session& session) {
   const std::string marker = session.words().operands().front();
   const auto given = session.words().value("--resource");
   const auto inherited = given ? given : session.environment().get("STINT_RESOURCE");
-  if (!inherited) return session.fail(invalid("which resource? Use --resource (inside a run it is known)"));
+  if (!inherited)
+    return session.fail(invalid("which resource? Use --resource (inside a run it is known)"));
   auto resource = ResourceName::parse(*inherited);
   if (!resource) return session.fail(resource.error());
   auto token = session.token_of(*resource);
@@ -96,7 +99,8 @@ constexpr std::array<Option, 2> kProgressOptions = {{
     kToken,
     {"--resource", "R", "default: STINT_RESOURCE"},
 }};
-constexpr std::array<std::string_view, 1> kRenewExamples = {"stint renew blog-repo --token 7 --ttl 5m"};
+constexpr std::array<std::string_view, 1> kRenewExamples = {
+    "stint renew blog-repo --token 7 --ttl 5m"};
 constexpr std::array<std::string_view, 1> kReleaseExamples = {"stint release blog-repo --token 7"};
 constexpr std::array<std::string_view, 1> kCheckExamples = {
     "stint check blog-repo --token 7 || exit   # still the holder?"};
@@ -108,8 +112,9 @@ const Command kRenew = {
     .name = "renew",
     .operands = "RESOURCE --token N",
     .summary = "prolong a lease that this machine holds",
-    .details = "Only while it has not run out: a renewal never creates, revives or shortens a lease. "
-               "Exit 12 if it is lost.",
+    .details =
+        "Only while it has not run out: a renewal never creates, revives or shortens a lease. "
+        "Exit 12 if it is lost.",
     .examples = kRenewExamples,
     .options = kRenewOptions,
     .least_operands = 0,
@@ -135,8 +140,9 @@ const Command kCheck = {
     .name = "check",
     .operands = "RESOURCE --token N",
     .summary = "say whether this token still holds the lease (0), or not (12)",
-    .details = "A check and a later write are two steps: between them the lease can be lost. "
-               "Only a guard at the target closes that gap.",
+    .details =
+        "A check and a later write are two steps: between them the lease can be lost. "
+        "Only a guard at the target closes that gap.",
     .examples = kCheckExamples,
     .options = kCheckOptions,
     .least_operands = 0,
@@ -149,9 +155,10 @@ const Command kProgress = {
     .name = "progress",
     .operands = "MARKER",
     .summary = "report how far the work is; the successor gets the last marker",
-    .details = "Progress is a sign of its own: heartbeats go on without it and prove nothing. "
-               "'stint run --progress-timeout D' ends a run that reports none. "
-               "The next holder finds the last marker in STINT_PREVIOUS_PROGRESS.",
+    .details =
+        "Progress is a sign of its own: heartbeats go on without it and prove nothing. "
+        "'stint run --progress-timeout D' ends a run that reports none. "
+        "The next holder finds the last marker in STINT_PREVIOUS_PROGRESS.",
     .examples = kProgressExamples,
     .options = kProgressOptions,
     .least_operands = 1,

@@ -77,8 +77,10 @@ constexpr std::array<Option, 2> kEventsOptions = {{
     {"--after", "NUMBER", "those after this event, the oldest first"},
 }};
 constexpr std::array<Option, 1> kWatchOptions = {{{"--after", "NUMBER", "go on after this event"}}};
-constexpr std::array<std::string_view, 2> kEventsExamples = {"stint events blog-repo", "stint events --json --limit 20"};
-constexpr std::array<std::string_view, 2> kWatchExamples = {"stint watch", "stint watch site/a/ --json"};
+constexpr std::array<std::string_view, 2> kEventsExamples = {"stint events blog-repo",
+                                                             "stint events --json --limit 20"};
+constexpr std::array<std::string_view, 2> kWatchExamples = {"stint watch",
+                                                            "stint watch site/a/ --json"};
 
 }  // namespace
 

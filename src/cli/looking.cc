@@ -43,9 +43,9 @@ int ls_command(Session& session) {
   }
   Table table({"RESOURCE", "STATE", "TOKEN", "OWNER", "LEFT", "NOTE", "PROGRESS"});
   for (const api::Lease& lease : *leases) {
-    table.add({printable(lease.resource), std::string(core::word(lease.state)), cat(lease.token.number()),
-               or_dash(lease.owner.text()), left(lease.remaining), or_dash(lease.held ? lease.note : ""),
-               or_dash(lease.progress)});
+    table.add({printable(lease.resource), std::string(core::word(lease.state)),
+               cat(lease.token.number()), or_dash(lease.owner.text()), left(lease.remaining),
+               or_dash(lease.held ? lease.note : ""), or_dash(lease.progress)});
   }
   print_table(session, table);
   return kDone;
@@ -108,16 +108,18 @@ int history_command(Session& session) {
   }
   Table table({"TOKEN", "OWNER", "REASON", "ACQUIRED", "ENDED", "HOW", "BY", "WHY"});
   for (const api::PastGrant& past : *history) {
-    table.add({cat(past.token.number()), or_dash(past.owner.text()), std::string(core::word(past.reason)),
-               when(past.acquired_at), when(past.ended_at),
-               past.ended ? std::string(core::word(*past.ended)) : "-", or_dash(past.by), or_dash(past.why)});
+    table.add({cat(past.token.number()), or_dash(past.owner.text()),
+               std::string(core::word(past.reason)), when(past.acquired_at), when(past.ended_at),
+               past.ended ? std::string(core::word(*past.ended)) : "-", or_dash(past.by),
+               or_dash(past.why)});
   }
   print_table(session, table);
   return kDone;
 }
 
 constexpr std::array<Option, 1> kLsOptions = {{{"--held", "", "only those that are held"}}};
-constexpr std::array<Option, 1> kHistoryOptions = {{{"--limit", "N", "at most this many, newest first (default 100)"}}};
+constexpr std::array<Option, 1> kHistoryOptions = {
+    {{"--limit", "N", "at most this many, newest first (default 100)"}}};
 constexpr std::array<std::string_view, 2> kLsExamples = {"stint ls", "stint ls site/a/ --json"};
 constexpr std::array<std::string_view, 1> kShowExamples = {"stint show blog-repo"};
 constexpr std::array<std::string_view, 1> kHistoryExamples = {"stint history blog-repo --limit 20"};

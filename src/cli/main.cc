@@ -16,7 +16,8 @@ namespace {
 using stint::cli::Parsed;
 
 int bad_usage(const std::vector<std::string>& arguments, const stint::Error& error) {
-  // The words could not be read, so --json is looked for by hand; only before the child's own words.
+  // The words could not be read, so --json is looked for by hand; only before the child's own
+  // words.
   const auto end = std::find(arguments.begin(), arguments.end(), "--");
   if (std::find(arguments.begin(), end, "--json") != end) {
     std::fprintf(stderr, "%s\n", stint::api::to_json(error).c_str());

@@ -21,13 +21,16 @@ Result<api::OrderRequest> order_of(Session& session) {
   const auto why = session.words().value("--why");
   if (!why) return invalid("--why TEXT is missing: the reason is kept on record");
   const auto expected = session.words().value("--token");
-  if (!expected) return invalid("--token N is missing: the token that you saw (stint show tells it)");
+  if (!expected)
+    return invalid("--token N is missing: the token that you saw (stint show tells it)");
   auto token = Token::parse(*expected);
   if (!token) return invalid(cat("--token: ", token.error().message));
-  return api::OrderRequest{*resource, *token, *why, session.words().value("--by").value_or(os::user_name())};
+  return api::OrderRequest{*resource, *token, *why,
+                           session.words().value("--by").value_or(os::user_name())};
 }
 
-int tell(Session& session, const Result<api::HoldAnswer>& answer, Token expected, std::string_view done) {
+int tell(Session& session, const Result<api::HoldAnswer>& answer, Token expected,
+         std::string_view done) {
   if (!answer) return session.fail(answer.error());
   if (const auto* lost = std::get_if<api::Lost>(&*answer)) return session.lost(*lost, expected);
   const api::Lease& lease = std::get<api::Held>(*answer).lease;
@@ -81,16 +84,20 @@ int forget_command(Session& session) {
     session.print(api::to_json(std::vector<api::JsonField>{
         {"resource", resource->text()}, {"floor", static_cast<std::int64_t>(floor->number())}}));
   } else {
-    session.say(cat(quoted(resource->text()), " is forgotten; every new token is above ", floor->number()));
+    session.say(
+        cat(quoted(resource->text()), " is forgotten; every new token is above ", floor->number()));
   }
   return kDone;
 }
 
-constexpr std::array<Option, 5> kTransferOptions = {{
-    {"--to", "OWNER", "the owner that it is reserved for"}, kWhy, kExpected, kBy,
-    {"--ttl", "D", "how long the reservation lasts (default: the lease's own ttl)"}}};
-constexpr std::array<Option, 4> kRevokeOptions = {{
-    kWhy, kExpected, kBy, {"--reason", "WORD", "revoked (default), cancelled or stalled"}}};
+constexpr std::array<Option, 5> kTransferOptions = {
+    {{"--to", "OWNER", "the owner that it is reserved for"},
+     kWhy,
+     kExpected,
+     kBy,
+     {"--ttl", "D", "how long the reservation lasts (default: the lease's own ttl)"}}};
+constexpr std::array<Option, 4> kRevokeOptions = {
+    {kWhy, kExpected, kBy, {"--reason", "WORD", "revoked (default), cancelled or stalled"}}};
 constexpr std::array<std::string_view, 1> kTransferExamples = {
     "stint transfer blog-repo --to host-b --why 'host-a goes down' --token 7"};
 constexpr std::array<std::string_view, 1> kRevokeExamples = {
@@ -103,8 +110,9 @@ const Command kTransfer = {
     .name = "transfer",
     .operands = "RESOURCE --to OWNER --why TEXT --token EXPECTED",
     .summary = "move a lease to another owner: the token moves, the former owner's run is stopped",
-    .details = "The resource is reserved for OWNER, whose next acquire or run takes it up with that very "
-               "token. Works on a free or expired one too: that is how a late writer is shut out by hand.",
+    .details =
+        "The resource is reserved for OWNER, whose next acquire or run takes it up with that very "
+        "token. Works on a free or expired one too: that is how a late writer is shut out by hand.",
     .examples = kTransferExamples,
     .options = kTransferOptions,
     .least_operands = 1,
@@ -117,8 +125,9 @@ const Command kRevoke = {
     .name = "revoke",
     .operands = "RESOURCE --why TEXT --token EXPECTED",
     .summary = "end a lease by order: the token moves and belongs to nobody, the run is stopped",
-    .details = "Works on a free or expired one too: that is how a late writer is shut out by hand. "
-               "Needs the token that you saw, so that it never hits a newer holder.",
+    .details =
+        "Works on a free or expired one too: that is how a late writer is shut out by hand. "
+        "Needs the token that you saw, so that it never hits a newer holder.",
     .examples = kRevokeExamples,
     .options = kRevokeOptions,
     .least_operands = 1,
@@ -131,8 +140,9 @@ const Command kForget = {
     .name = "forget",
     .operands = "RESOURCE",
     .summary = "drop the record of a free resource that will not come again",
-    .details = "The store's floor is raised to its token first, so that no token is ever issued twice. "
-               "Its history goes with it.",
+    .details =
+        "The store's floor is raised to its token first, so that no token is ever issued twice. "
+        "Its history goes with it.",
     .examples = kForgetExamples,
     .options = {},
     .least_operands = 1,

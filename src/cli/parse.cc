@@ -8,8 +8,9 @@ namespace stint::cli {
 namespace {
 
 constexpr std::array<Option, 7> kGlobals = {{
-    {"--store", "URL", "where the leases live (STINT_STORE, STINT_STORE_FILE; default: "
-                       "sqlite:$XDG_STATE_HOME/stint/stint.db)"},
+    {"--store", "URL",
+     "where the leases live (STINT_STORE, STINT_STORE_FILE; default: "
+     "sqlite:$XDG_STATE_HOME/stint/stint.db)"},
     {"--owner", "ID", "the label of this run, for people (STINT_OWNER, else RUN_ID, else made up)"},
     {"--json", "", "print JSON; errors too"},
     {"-q", "", "say nothing but results and errors"},
@@ -134,10 +135,11 @@ class Parser {
     const Command& command = *parsed_.command;
     const std::size_t count = parsed_.words.operands_.size();
     if (command.runs_command && (!separator_ || parsed_.words.command_.empty())) {
-      return invalid(cat("the command to run is missing: stint ", command.name, " ", command.operands,
-                         " -- CMD..."));
+      return invalid(cat("the command to run is missing: stint ", command.name, " ",
+                         command.operands, " -- CMD..."));
     }
-    if (!command.runs_command && separator_) return invalid(cat("stint ", command.name, " runs no command after --"));
+    if (!command.runs_command && separator_)
+      return invalid(cat("stint ", command.name, " runs no command after --"));
     if (count < command.least_operands) {
       return invalid(cat("something is missing: stint ", command.name, " ", command.operands));
     }

@@ -1,4 +1,6 @@
 // stint run
+#include "holder/run.h"
+
 #include <sys/wait.h>
 
 #include <array>
@@ -10,7 +12,6 @@
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
 #include "cli/session.h"
-#include "holder/run.h"
 
 namespace stint::cli {
 namespace {
@@ -27,7 +28,8 @@ constexpr std::array<Option, 14> kOptions = {{
     {"--restart", "", "when the lease is lost: acquire it anew and start the command again"},
     {"--progress-timeout", "D", "end a run that shows no progress for this long"},
     {"--progress-on", "WHAT", "what counts as progress besides 'stint progress': output"},
-    {"--on-lost", "CMD", "run this shell command when the lease was lost (STINT_LOST_CAUSE says why)"},
+    {"--on-lost", "CMD",
+     "run this shell command when the lease was lost (STINT_LOST_CAUSE says why)"},
     {"--max-hold", "D", "the longest that this grant may be renewed to"},
     {"--at-least", "D", "nobody acquires it before this long after the start"},
     {"--cooldown", "D", "nobody acquires it before this long after an unclean end"},
@@ -63,7 +65,8 @@ Result<holder::HeldPolicy> held_policy(const std::optional<std::string>& text) {
   } else if ((what == "skip" || what == "fail") && !length) {
     policy.what = what == "fail" ? holder::OnHeld::Fail : holder::OnHeld::Skip;
   } else {
-    return invalid(cat("--on-held: ", quoted(*text), " is none of skip, wait[=30s], retry[=5s], fail"));
+    return invalid(
+        cat("--on-held: ", quoted(*text), " is none of skip, wait[=30s], retry[=5s], fail"));
   }
   return policy;
 }
@@ -102,7 +105,8 @@ Status parse_times(Session& session, holder::RunRequest& request) {
   auto ttl = parse_duration((*settings)->ttl.value);
   if (!ttl) return invalid(cat((*settings)->ttl.source, ": ", ttl.error().message));
   if (*ttl < kShortestTtl) {
-    return invalid(cat("a ttl of ", format_duration(*ttl), " is too short for run; 1s is the least"));
+    return invalid(
+        cat("a ttl of ", format_duration(*ttl), " is too short for run; 1s is the least"));
   }
   request.terms.ttl = *ttl;
   request.settings = {.ttl = *ttl, .grace = {}, .margin = core::default_margin(*ttl)};
@@ -129,7 +133,8 @@ Status parse_times(Session& session, holder::RunRequest& request) {
 Status parse_progress(const Words& words, holder::RunRequest& request) {
   const auto what = words.value("--progress-on");
   if (!what) return {};
-  if (*what != "output") return invalid(cat("--progress-on: ", quoted(*what), " is not known; output is"));
+  if (*what != "output")
+    return invalid(cat("--progress-on: ", quoted(*what), " is not known; output is"));
   if (!request.progress_timeout) return invalid("--progress-on needs --progress-timeout");
   request.progress_on_output = true;
   return {};
@@ -192,7 +197,8 @@ int report(Session& session, const holder::RunEnd& end, Token token) {
   return WEXITSTATUS(end.wait_status);
 }
 
-int wave_off(Session& session, const holder::RunRequest& request, const holder::WavedOff& off, int code) {
+int wave_off(Session& session, const holder::RunRequest& request, const holder::WavedOff& off,
+             int code) {
   if (request.held.what == holder::OnHeld::Fail) return session.held(off.by);
   session.say(cat("skipped: ", describe_holder(off.by.lease, session.clock())));
   return code;
@@ -200,8 +206,9 @@ int wave_off(Session& session, const holder::RunRequest& request, const holder::
 
 void tell_grants(const Session& session, const holder::Taken& taken) {
   for (const holder::Kept& kept : taken.kept) {
-    session.say(cat(quoted(kept.grip.resource.text()), kept.borrowed ? " is held by an outer run" : " is ours",
-                    ", token ", kept.grip.token.number()));
+    session.say(cat(quoted(kept.grip.resource.text()),
+                    kept.borrowed ? " is held by an outer run" : " is ours", ", token ",
+                    kept.grip.token.number()));
   }
 }
 
@@ -214,13 +221,15 @@ int run_command(Session& session) {
   if (!code) return session.fail(code.error());
   auto opened = session.open();
   if (!opened) return session.fail(opened.error());
-  app::RunFiles files(session.environment(), **session.settings(), session.clock(), session.random());
+  app::RunFiles files(session.environment(), **session.settings(), session.clock(),
+                      session.random());
   Token token;
   const holder::RunHooks hooks{
       .environment =
           [&](const holder::Taken& taken, MonoTime deadline) {
             for (const holder::Kept& kept : taken.kept) {
-              if (kept.grip.resource == request->resources.front() || !token.issued()) token = kept.grip.token;
+              if (kept.grip.resource == request->resources.front() || !token.issued())
+                token = kept.grip.token;
             }
             if (session.words().has("-v")) tell_grants(session, taken);
             return files.environment(*request, taken, (*opened)->leases().generation(), deadline,
@@ -232,8 +241,8 @@ int run_command(Session& session) {
           [&](const api::Refused& refused) {
             session.say(cat("waiting: ", describe_holder(refused.lease, session.clock())));
           }};
-  auto answer = holder::run((*opened)->leases(), (*opened)->events(), session.clock(), session.random(),
-                            signals, *request, hooks);
+  auto answer = holder::run((*opened)->leases(), (*opened)->events(), session.clock(),
+                            session.random(), signals, *request, hooks);
   if (!answer) return session.fail(answer.error());
   if (answer->waved_off) return wave_off(session, *request, *answer->waved_off, *code);
   if (answer->interrupted) return kSignalled + *answer->interrupted;
@@ -247,14 +256,20 @@ const Command kRun = {
     .operands = "RESOURCE... [options]",
     .summary = "run a command while holding a lease, and stop it when the lease is lost",
     .details =
-        "Takes the lease on every RESOURCE (all or nothing), runs the command, renews the leases while it "
-        "runs, and releases them when the command and everything that it started have ended. If another "
+        "Takes the lease on every RESOURCE (all or nothing), runs the command, renews the leases "
+        "while it "
+        "runs, and releases them when the command and everything that it started have ended. If "
+        "another "
         "holds one, the run is waved off and exits 0: a skip is no failure.\n\n"
-        "When a lease cannot be renewed before its deadline, the whole process tree is stopped (SIGTERM, "
-        "then SIGKILL) before anybody else can get it, and run exits 75. When it is revoked or transferred, "
-        "the tree is stopped at once, within a second; the next holder need not wait for that (--cooldown "
+        "When a lease cannot be renewed before its deadline, the whole process tree is stopped "
+        "(SIGTERM, "
+        "then SIGKILL) before anybody else can get it, and run exits 75. When it is revoked or "
+        "transferred, "
+        "the tree is stopped at once, within a second; the next holder need not wait for that "
+        "(--cooldown "
         "makes it). "
-        "What the command leaves running in the background belongs to the work and is ended with it.\n\n"
+        "What the command leaves running in the background belongs to the work and is ended with "
+        "it.\n\n"
         "The command finds its lease in the environment: see 'stint help environment'.",
     .examples = kExamples,
     .options = kOptions,

@@ -74,8 +74,8 @@ int Session::lost(const api::Lost& lost, Token offered) {
 
 std::string Session::strong(std::string_view text) const {
   const auto term = environment_.get("TERM");
-  const bool plain = words_.has("--no-color") || environment_.get("NO_COLOR") || json() ||
-                     !term || *term == "dumb" || ::isatty(STDOUT_FILENO) == 0;
+  const bool plain = words_.has("--no-color") || environment_.get("NO_COLOR") || json() || !term ||
+                     *term == "dumb" || ::isatty(STDOUT_FILENO) == 0;
   return plain ? std::string(text) : cat("\033[1m", text, "\033[0m");
 }
 
@@ -97,7 +97,8 @@ Result<std::optional<Owner>> Session::given_owner() {
 
 Result<ResourceName> Session::resource() {
   if (!words_.operands().empty()) return ResourceName::parse(words_.operands().front());
-  if (const auto inherited = environment_.get("STINT_RESOURCE")) return ResourceName::parse(*inherited);
+  if (const auto inherited = environment_.get("STINT_RESOURCE"))
+    return ResourceName::parse(*inherited);
   return invalid("which resource? Name one (inside a run it is STINT_RESOURCE)");
 }
 
@@ -149,8 +150,9 @@ Result<api::Grip> Session::grip(const ResourceName& resource, Token token) {
   auto kept = claims().find(resource, token);
   if (!kept) return kept.error();
   if (!*kept) {
-    return Error{Code::Lost, cat("this machine has no claim to ", quoted(resource.text()), " with token ",
-                                 token.number(), ": it was never acquired here, or is released")};
+    return Error{Code::Lost,
+                 cat("this machine has no claim to ", quoted(resource.text()), " with token ",
+                     token.number(), ": it was never acquired here, or is released")};
   }
   // An owner that is given must match; one that is not is taken from the claim.
   if (*given) (*kept)->owner = *given;
@@ -160,7 +162,8 @@ Result<api::Grip> Session::grip(const ResourceName& resource, Token token) {
 std::string describe_holder(const api::Lease& lease, const Clock& clock) {
   const std::string what = quoted(lease.resource);
   if (lease.state == core::State::Resting) {
-    return cat(what, " is resting", lease.remaining ? cat(" for another ", rough_duration(*lease.remaining)) : "",
+    return cat(what, " is resting",
+               lease.remaining ? cat(" for another ", rough_duration(*lease.remaining)) : "",
                ": nobody may acquire it yet; try again later");
   }
   const std::string who = quoted(lease.owner.text());
@@ -186,8 +189,8 @@ std::string describe_loss(const api::Lost& lost, Token offered) {
   const std::string what = cat(quoted(now.resource), " with token ", offered.number());
   const std::string order = cat(now.by.empty() ? "" : cat(" by ", quoted(now.by)),
                                 now.why.empty() ? "" : cat(": ", printable(now.why)));
-  const std::string next = now.held ? cat("; it is held by ", quoted(now.owner.text()), " with token ",
-                                          now.token.number())
+  const std::string next = now.held ? cat("; it is held by ", quoted(now.owner.text()),
+                                          " with token ", now.token.number())
                                     : "";
   switch (lost.cause) {
     case core::Cause::None: return cat(what, " is not held");
@@ -202,10 +205,9 @@ std::string describe_loss(const api::Lost& lost, Token offered) {
       return cat(what, " is newer than anything that the store knows: the store went back in time");
     case core::Cause::NotHolder: return cat(what, " is not yours: claim or owner do not match");
     case core::Cause::WrongToken:
-      return now.token.issued()
-                 ? cat(quoted(now.resource), " stands at token ", now.token.number(), ", not ",
-                       offered.number(), ": look again before you decide")
-                 : cat(quoted(now.resource), " was never acquired");
+      return now.token.issued() ? cat(quoted(now.resource), " stands at token ", now.token.number(),
+                                      ", not ", offered.number(), ": look again before you decide")
+                                : cat(quoted(now.resource), " was never acquired");
   }
   return what;
 }

@@ -42,11 +42,11 @@ class Session {
   std::string strong(std::string_view text) const;
 
   // ---- words with meaning
-  Result<Owner> owner();                    // given or made up
+  Result<Owner> owner();  // given or made up
   Result<std::optional<Owner>> given_owner();
-  Result<ResourceName> resource();          // the first operand, else STINT_RESOURCE
+  Result<ResourceName> resource();  // the first operand, else STINT_RESOURCE
   Result<Millis> duration(std::string_view option, std::optional<Millis> fallback);
-  Result<Token> token();                    // --token, else what an ancestor holds of resource()
+  Result<Token> token();  // --token, else what an ancestor holds of resource()
   Result<Token> token_of(const ResourceName& resource);
   // What proves that we hold it: environment, then the claim files.
   Result<api::Grip> grip(const ResourceName& resource, Token token);

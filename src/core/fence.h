@@ -1,8 +1,9 @@
-// The law of one fence: whether a write with a token may land, and what the fence is afterwards. Pure.
+// The law of one fence: whether a write with a token may land, and what the fence is afterwards.
+// Pure.
 //
-// A guard reads its fence, asks admit() or seal(), and makes the comparison and the write one atomic
-// step at the target. A token equal to the fence needs no store. A token above it needs one fresh read
-// of the very store that it names: AskStore, then ask again with what was read.
+// A guard reads its fence, asks admit() or seal(), and makes the comparison and the write one
+// atomic step at the target. A token equal to the fence needs no store. A token above it needs one
+// fresh read of the very store that it names: AskStore, then ask again with what was read.
 //
 //   offered vs fence    no fence / above        equal                       below
 //   at-least            by the store's word     admitted                    stale
@@ -11,8 +12,8 @@
 //                                               else: used
 //   seal                by the store's word     sealed                      stale
 //
-//   The store's word: above the newest issued -> never issued; the newest, but nobody ever claimed it ->
-//   never granted; below the newest -> stale, also if this target was not sealed yet.            G5 G12
+//   The store's word: above the newest issued -> never issued; the newest, but nobody ever claimed
+//   it -> never granted; below the newest -> stale, also if this target was not sealed yet. G5 G12
 #pragma once
 
 #include <optional>

@@ -53,8 +53,10 @@ void HolderPolicy::renewed(MonoTime sent_at, Millis granted_ttl) {
 void HolderPolicy::unknown(MonoTime now) {
   const int doublings = std::min(failures_, 8);
   ++failures_;
-  const Millis wait = std::min(kFirstRetry * (1 << doublings), std::max(settings_.ttl / 10, kFirstRetry));
-  const auto jitter = static_cast<std::int64_t>(random_.get().below(static_cast<std::uint64_t>(wait.count()) + 1));
+  const Millis wait =
+      std::min(kFirstRetry * (1 << doublings), std::max(settings_.ttl / 10, kFirstRetry));
+  const auto jitter =
+      static_cast<std::int64_t>(random_.get().below(static_cast<std::uint64_t>(wait.count()) + 1));
   renew_at_ = now + wait + Millis(jitter) / 2;
 }
 

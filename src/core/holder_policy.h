@@ -1,14 +1,15 @@
-// When to renew, where the deadline is, and what an answer means: the holder's rules without any I/O.
+// When to renew, where the deadline is, and what an answer means: the holder's rules without any
+// I/O.
 //
 //   |<------------------------------ ttl ------------------------------>|
 //   sent            renew (ttl/3)                  deadline   kill        expiry at the store
 //   |---------------|------------------------------|----------|-----------|
 //                                                  stop: TERM  KILL  seen dead
 //
-// The deadline counts from BEFORE the request was sent whose effect was acknowledged (the store's clock
-// starts later, so it ends later), less the time to stop the work and ttl/1000 for drift.      G6 G7
-// A failed renewal is unknown, never lost: it is repeated quickly until the deadline. Heartbeats go on
-// also near the deadline; a renewal that is acknowledged in time moves it.
+// The deadline counts from BEFORE the request was sent whose effect was acknowledged (the store's
+// clock starts later, so it ends later), less the time to stop the work and ttl/1000 for drift. G6
+// G7 A failed renewal is unknown, never lost: it is repeated quickly until the deadline. Heartbeats
+// go on also near the deadline; a renewal that is acknowledged in time moves it.
 #pragma once
 
 #include <functional>
@@ -24,7 +25,8 @@ struct HoldSettings {
   Millis ttl{90'000};
   Millis grace{0};   // between SIGTERM and SIGKILL
   Millis margin{0};  // to kill, and to see it dead
-  Millis max_hold{0};  // zero: none. The holder counts it too: not every store tells how long it has
+  Millis max_hold{
+      0};  // zero: none. The holder counts it too: not every store tells how long it has
 };
 
 // Grace defaults to min(10 s, ttl/6).
@@ -36,7 +38,8 @@ Status check_settings(const HoldSettings& settings);
 
 class HolderPolicy {
  public:
-  // The grant (or the renewal that it counts from) was sent at `sent_at` and acknowledged with this ttl.
+  // The grant (or the renewal that it counts from) was sent at `sent_at` and acknowledged with this
+  // ttl.
   HolderPolicy(const HoldSettings& settings, MonoTime sent_at, Millis granted_ttl, Random& random);
 
   enum class Standing {

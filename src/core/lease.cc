@@ -246,7 +246,8 @@ Ownership ordered(const Record& record, const Order& order, Reason reason, const
           .terms = record.own->terms};
 }
 
-// An order that ends a grant starts its cooldown; one on a grant that had ended changes nothing of it.
+// An order that ends a grant starts its cooldown; one on a grant that had ended changes nothing of
+// it.
 TimerPlan ordered_cooldown(const Record& record) {
   if (has_ended(record)) return {};
   return start_or_stop(record.own->terms.cooldown);
@@ -384,8 +385,7 @@ State state_of(const Record& record) {
   const bool resting = running(t.rest) || running(t.cool);
   const State ended = resting ? State::Resting : State::Free;
   switch (record.pulse.standing) {
-    case Standing::Granted:
-      return running(t.alive) && !fired(t.cap) ? State::Held : ended;
+    case Standing::Granted: return running(t.alive) && !fired(t.cap) ? State::Held : ended;
     case Standing::Reserved: return running(t.alive) ? State::Reserved : ended;
     case Standing::Released: return ended;
     case Standing::Stalled: return ended;

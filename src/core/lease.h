@@ -13,13 +13,14 @@
 //   check       lost        holds                    lost                      lost
 //
 //   * 0 also the second time, as long as the token did not move on; otherwise lost.
-//   renew, release, stall, progress and check need the proof (token, claim, owner if given): whoever
-//   shows another is told that it lost, and why. transfer and revoke need the expected token.
+//   renew, release, stall, progress and check need the proof (token, claim, owner if given):
+//   whoever shows another is told that it lost, and why. transfer and revoke need the expected
+//   token.
 //
-// The caller commits a Change under two conditions, whatever the verb: the records are still the ones
-// that were read, and every timer that runs or has fired still does (the store judges it inside the
-// commit; checking at a read and committing later revives an expired lease). A conflict means: read
-// and decide again.                                                                     G1 G2 G3 G8
+// The caller commits a Change under two conditions, whatever the verb: the records are still the
+// ones that were read, and every timer that runs or has fired still does (the store judges it
+// inside the commit; checking at a read and committing later revives an expired lease). A conflict
+// means: read and decide again. G1 G2 G3 G8
 #pragma once
 
 #include <optional>
@@ -64,8 +65,8 @@ struct Ownership {
   Owner owner;      // empty: belongs to nobody (revoked)
   ClaimHash claim;  // empty: nobody has claimed it
   Reason reason = Reason::First;
-  std::string by;   // for transfer and revoke: who ordered it
-  std::string why;  // and why
+  std::string by;     // for transfer and revoke: who ordered it
+  std::string why;    // and why
   std::string order;  // and the id of that order, so that a lost answer can be asked for again
   WallTime acquired_at{};
   Terms terms;
@@ -81,8 +82,8 @@ struct Pulse {
   std::optional<WallTime> ended_at;
 };
 
-// Record work/R: what the holder says of its work. The last progress outlives its reporter, so that the
-// successor can go on from there.
+// Record work/R: what the holder says of its work. The last progress outlives its reporter, so that
+// the successor can go on from there.
 struct Work {
   std::string note;
   std::string progress;

@@ -51,7 +51,7 @@ struct Oracle {
   std::optional<Millis> cap;
   Millis rest_until{0};  // at_least, and the cooldown of a use that was re-taken
   Millis cool_until{0};  // a cooldown that has begun
-  Millis cooldown{0};       // of the present grant, if it ends uncleanly
+  Millis cooldown{0};    // of the present grant, if it ends uncleanly
   std::optional<int> heir;
   Millis reserved_until{0};
   Token last;
@@ -117,8 +117,8 @@ class Play {
         lease_.play(Acquire{label(a.client), claim, terms, "", retake ? me.claim : ClaimHash()});
     const Millis now = lease_.now;
     const bool again = retake && oracle_.holder == a.client;
-    const bool open = !oracle_.holder && !oracle_.rests(now) &&
-                      (!oracle_.heir || *oracle_.heir == a.client);
+    const bool open =
+        !oracle_.holder && !oracle_.rests(now) && (!oracle_.heir || *oracle_.heir == a.client);
     RC_ASSERT((d.outcome == Outcome::Granted) == (again || open));  // G2
     if (d.outcome != Outcome::Granted) return;
     const bool taken_up = oracle_.heir.has_value();
@@ -135,8 +135,7 @@ class Play {
     if (!(again && oracle_.cap)) {
       oracle_.cap = a.max_hold > 0 ? std::optional(now + terms.max_hold) : std::nullopt;
     }
-    if (a.at_least > 0)
-      oracle_.rest_until = std::max(oracle_.rest_until, now + terms.at_least);
+    if (a.at_least > 0) oracle_.rest_until = std::max(oracle_.rest_until, now + terms.at_least);
     oracle_.cooldown = terms.cooldown;
     me = {claim, d.change.own->token};
   }
@@ -175,8 +174,7 @@ class Play {
     oracle_.holder.reset();
     oracle_.heir = a.client;
     // The whole ttl after everything that has to pass before it can be taken up.
-    oracle_.reserved_until =
-        ttl + std::max({lease_.now, oracle_.rest_until, oracle_.cool_until});
+    oracle_.reserved_until = ttl + std::max({lease_.now, oracle_.rest_until, oracle_.cool_until});
     oracle_.last = d.change.own->token;
   }
 

@@ -135,7 +135,9 @@ KeeperState Keeper::state() const {
     out.unsure |= one.policy->unsure();
   }
   using Standing = KeeperState::Standing;
-  out.standing = lost_ ? Standing::Lost : now >= out.deadline ? Standing::Overdue : Standing::Holding;
+  out.standing = lost_                 ? Standing::Lost
+                 : now >= out.deadline ? Standing::Overdue
+                                       : Standing::Holding;
   out.lost = lost_;
   out.lost_resource = lost_resource_;
   out.trouble = trouble_;

@@ -1,5 +1,5 @@
-// Keeps leases alive: renews them when it is time, and knows when they are lost. Driven by step(), so
-// that the very same object runs on a thread (keeper_thread.h) and in a simulation.
+// Keeps leases alive: renews them when it is time, and knows when they are lost. Driven by step(),
+// so that the very same object runs on a thread (keeper_thread.h) and in a simulation.
 //
 // Thread safety: one thread calls step() and look(); any thread may ask for state().
 #pragma once
@@ -17,8 +17,8 @@ namespace stint::holder {
 
 struct Kept {
   api::Grip grip;
-  MonoTime sent_at{};      // before the request was sent whose effect was acknowledged
-  Millis granted_ttl{0};   // as the store granted it
+  MonoTime sent_at{};     // before the request was sent whose effect was acknowledged
+  Millis granted_ttl{0};  // as the store granted it
   // An ancestor's: looked at as often as its holder renews it, never renewed or released by us.
   bool borrowed = false;
   Millis lent_ttl{0};  // borrowed: the lease's whole ttl; granted_ttl is what is left of it
@@ -32,7 +32,7 @@ struct KeeperState {
   bool unsure = false;  // renewals go unanswered
   std::optional<api::Lost> lost;
   std::string lost_resource;
-  std::string trouble;  // the last fault, for people
+  std::string trouble;   // the last fault, for people
   std::string progress;  // of the first lease, as last seen in the store
   std::optional<WallTime> progress_at;
 };
@@ -40,8 +40,8 @@ struct KeeperState {
 class Keeper {
  public:
   // REQUIRES: `kept` is not empty. All references must outlive the keeper.
-  Keeper(api::Leases& leases, const Clock& clock, Random& random, const core::HoldSettings& settings,
-         std::vector<Kept> kept);
+  Keeper(api::Leases& leases, const Clock& clock, Random& random,
+         const core::HoldSettings& settings, std::vector<Kept> kept);
 
   // Sends the renewals that are due; returns when to call again.
   MonoTime step();
@@ -54,7 +54,8 @@ class Keeper {
  private:
   struct One {
     Kept kept;
-    std::optional<core::HolderPolicy> policy;  // empty: borrowed, and the store cannot tell how long
+    std::optional<core::HolderPolicy>
+        policy;  // empty: borrowed, and the store cannot tell how long
   };
   core::HoldSettings settings_for(const Kept& kept) const;
   void answer(One& one, MonoTime sent_at, const Result<api::HoldAnswer>& answer, bool due)

@@ -93,7 +93,8 @@ class Run {
     // A restart is there to go on: it waits, whatever the first start was told.
     if (again_) bid.held = {.what = OnHeld::Wait, .patience = std::nullopt};
     for (const ResourceName& other : request_.others) bid.choices.push_back({other});
-    const Interruptions interruptions{.fd = signals_.fd(), .take = [this] { return ending_signal(); }};
+    const Interruptions interruptions{.fd = signals_.fd(),
+                                      .take = [this] { return ending_signal(); }};
     return take(leases_, clock_, random_, bid, interruptions, hooks_.waiting);
   }
 
@@ -143,13 +144,14 @@ class Run {
       give_back(taken);
       return end.error();
     }
-    RunAnswer answer{.waved_off = std::nullopt, .interrupted = std::nullopt, .end = std::move(*end)};
+    RunAnswer answer{
+        .waved_off = std::nullopt, .interrupted = std::nullopt, .end = std::move(*end)};
     finish(taken, answer, supervised.environment);
     return answer;
   }
 
-  // Released only when the tree was seen empty: otherwise the lease runs out, and what is left of the
-  // tree meets the guards.   G7
+  // Released only when the tree was seen empty: otherwise the lease runs out, and what is left of
+  // the tree meets the guards.   G7
   void finish(const Taken& taken, RunAnswer& answer, const std::vector<std::string>& environment) {
     const RunEnd& end = answer.end;
     if (end.how != RunEnd::How::Exited && end.how != RunEnd::How::NotExecuted) {
@@ -163,7 +165,8 @@ class Run {
     if (!request_.on_lost.empty() && (lost(end.how) || end.how == RunEnd::How::Stalled)) {
       std::vector<std::string> told = environment;
       told.push_back(cat("STINT_LOST_CAUSE=", cause_of(end)));
-      if (!os::run_errand(request_.on_lost, told, kErrandLimit)) hooks_.say("the --on-lost command failed");
+      if (!os::run_errand(request_.on_lost, told, kErrandLimit))
+        hooks_.say("the --on-lost command failed");
     }
   }
 

@@ -1,5 +1,5 @@
-// `run`: take the leases, do the work under them, give them back. The whole of it, without a word on
-// where the leases live or how it is told to people.
+// `run`: take the leases, do the work under them, give them back. The whole of it, without a word
+// on where the leases live or how it is told to people.
 #pragma once
 
 #include <functional>

@@ -21,8 +21,9 @@ constexpr Millis kLongestLostGrace{1000};
 
 }  // namespace
 
-Supervisor::Supervisor(api::Leases& leases, const Clock& clock, os::Signals& signals, Keeper& keeper,
-                       const SuperviseRequest& request, std::vector<ResourceName> watched,
+Supervisor::Supervisor(api::Leases& leases, const Clock& clock, os::Signals& signals,
+                       Keeper& keeper, const SuperviseRequest& request,
+                       std::vector<ResourceName> watched,
                        std::vector<std::unique_ptr<Watch>> watches)
     : leases_(leases),
       clock_(clock),
@@ -154,14 +155,15 @@ void Supervisor::on_tree() {
     tree_->give_terminal();
     tree_->pass_on(SIGCONT);
   }
-  // The child is gone but something that it started is not: it belongs to the work and ends with it.
+  // The child is gone but something that it started is not: it belongs to the work and ends with
+  // it.
   if (news.exited && phase_ == Phase::Running) {
     begin_stop(end_.how, request_.settings.grace);
   }
 }
 
-// A child that is gone when the lease is too was ended for that, whoever saw it first: after a freeze
-// the guardian may wake up before us.
+// A child that is gone when the lease is too was ended for that, whoever saw it first: after a
+// freeze the guardian may wake up before us.
 void Supervisor::judge_exit() {
   const KeeperState state = keeper_.state();
   if (state.standing == KeeperState::Standing::Holding) return;
@@ -185,7 +187,8 @@ void Supervisor::on_leases() {
   const KeeperState state = keeper_.state();
   publish_deadline();
   if (state.unsure && !told_unsure_) {
-    request_.say(cat("the store does not answer (", state.trouble, "); trying again until the deadline"));
+    request_.say(
+        cat("the store does not answer (", state.trouble, "); trying again until the deadline"));
   }
   told_unsure_ = state.unsure;
   if (phase_ == Phase::Killing) return;
@@ -242,8 +245,8 @@ void Supervisor::on_time() {
     phase_ = Phase::Killing;
     give_up_at_ = now + kKillPatience;
   }
-  // Nothing lives, but the guardian does not say so: it is stopped itself. Without it its dead become
-  // ours, and with them the child's exit status.
+  // Nothing lives, but the guardian does not say so: it is stopped itself. Without it its dead
+  // become ours, and with them the child's exit status.
   if (tree_->guardian_stopped() && tree_->survivors().empty()) tree_->dismiss_guardian();
   if (phase_ != Phase::Killing) return;
   const bool empty = tree_->kill_round();

@@ -1,5 +1,5 @@
-// Runs a command under leases: watches lease, deadline, child, progress and signals in one place, and
-// ends the whole tree when the leases are lost or the deadline passes.                            G7
+// Runs a command under leases: watches lease, deadline, child, progress and signals in one place,
+// and ends the whole tree when the leases are lost or the deadline passes. G7
 #pragma once
 
 #include <functional>
@@ -82,18 +82,19 @@ class Supervisor {
   std::unique_ptr<os::Tree> tree_;
   std::vector<std::unique_ptr<os::Pump>> pumps_;
   std::vector<std::unique_ptr<Watch>> watches_;
-  std::unique_ptr<KeeperThread> thread_;  // started when first needed: a short run never pays for it
+  std::unique_ptr<KeeperThread>
+      thread_;  // started when first needed: a short run never pays for it
 
-  // When to begin to watch for revocations. Not at once: the kernel takes 10 ms to take an inotify watch
-  // down, and most runs that end within that time were never revoked.
+  // When to begin to watch for revocations. Not at once: the kernel takes 10 ms to take an inotify
+  // watch down, and most runs that end within that time were never revoked.
   std::optional<MonoTime> watch_from_;
 
   Phase phase_ = Phase::Running;
   RunEnd end_;
   bool done_ = false;
   int terminations_ = 0;
-  MonoTime kill_from_{};       // Stopping: when killing begins
-  MonoTime give_up_at_{};      // Killing: when it is said that something cannot be killed
+  MonoTime kill_from_{};   // Stopping: when killing begins
+  MonoTime give_up_at_{};  // Killing: when it is said that something cannot be killed
   MonoTime published_{};
   MonoTime progress_seen_{};
   std::string progress_;

@@ -58,7 +58,8 @@ class Taking {
   }
 
  private:
-  Result<api::AcquireAnswer> acquire(const ResourceName& resource, const Claim& claim, bool waited) {
+  Result<api::AcquireAnswer> acquire(const ResourceName& resource, const Claim& claim,
+                                     bool waited) {
     const api::AcquireRequest bid{.resource = resource,
                                   .owner = request_.owner,
                                   .claim = claim,
@@ -112,8 +113,8 @@ class Taking {
     return attempt;
   }
 
-  // A grant that was waited for, or whose answer was a replay, is renewed once before the work starts
-  // and counts from that.   G6
+  // A grant that was waited for, or whose answer was a replay, is renewed once before the work
+  // starts and counts from that.   G6
   Status count_anew(Taken& taken, bool all) {
     for (std::size_t i = 0; i < taken.kept.size(); ++i) {
       if (!all && !taken.grants[i].replayed) continue;

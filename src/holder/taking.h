@@ -1,4 +1,5 @@
-// Taking leases before the work starts: several at once, all or nothing, and what to do when one is held.
+// Taking leases before the work starts: several at once, all or nothing, and what to do when one is
+// held.
 #pragma once
 
 #include <functional>
@@ -40,8 +41,8 @@ struct TakeRequest {
 struct Taken {
   std::vector<Kept> kept;
   std::vector<api::Granted> grants;  // beside `kept`, one each
-  // Those that were waited on; of use to whoever goes on watching. Closing one takes the kernel 10 ms,
-  // which nobody should spend between a grant and the start of the work.
+  // Those that were waited on; of use to whoever goes on watching. Closing one takes the kernel 10
+  // ms, which nobody should spend between a grant and the start of the work.
   std::vector<std::unique_ptr<Watch>> watches;
 };
 struct WavedOff {

@@ -33,8 +33,7 @@ bool write_text(const char* path, std::string_view text) {
 
 }  // namespace
 
-Cgroup::Cgroup(std::string path)
-    : path_(std::move(path)), kill_(path_ + "/cgroup.kill") {}
+Cgroup::Cgroup(std::string path) : path_(std::move(path)), kill_(path_ + "/cgroup.kill") {}
 
 std::optional<Cgroup> Cgroup::make(const std::string& name) {
   const auto here = own_path();

@@ -1,4 +1,5 @@
-// A cgroup of one's own for a tree of processes: the kernel ends all of them in one step, forks included.
+// A cgroup of one's own for a tree of processes: the kernel ends all of them in one step, forks
+// included.
 #pragma once
 
 #include <sys/types.h>
@@ -14,8 +15,9 @@ class Cgroup {
   static std::optional<Cgroup> make(const std::string& name);
 
   const std::string& path() const { return path_; }
-  // A child that starts inside the group, otherwise as after fork(). Moving a process in later would
-  // take a lock of the whole machine (measured: 5 to 15 ms). -1 and errno if the kernel cannot.
+  // A child that starts inside the group, otherwise as after fork(). Moving a process in later
+  // would take a lock of the whole machine (measured: 5 to 15 ms). -1 and errno if the kernel
+  // cannot.
   pid_t fork_into() const;
   void kill_all() const;
   void remove() const;

@@ -13,7 +13,8 @@ class SystemClock final : public Clock {
   WallTime wall() const override;
 };
 
-// Which clock a MonoTime was read from. Two readings compare only within one boot and time namespace.
+// Which clock a MonoTime was read from. Two readings compare only within one boot and time
+// namespace.
 struct ClockName {
   std::string boot_id;
   std::string time_namespace;

@@ -57,8 +57,8 @@ std::multimap<pid_t, ProcessInfo> all_processes() {
   return by_parent;
 }
 
-// A pid may be another process by the time that it is signalled: it is held by a descriptor first, and
-// must still be alive then.
+// A pid may be another process by the time that it is signalled: it is held by a descriptor first,
+// and must still be alive then.
 void signal_exactly(const ProcessInfo& seen, int signal) {
   const Fd process(static_cast<int>(::syscall(SYS_pidfd_open, seen.pid, 0)));
   if (!process) return;

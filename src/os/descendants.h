@@ -1,7 +1,7 @@
 // The processes below a process, and ending them.
 //
-// Complete for whoever is a subreaper: an orphan of its tree becomes its own child, whatever session or
-// group it moved to.
+// Complete for whoever is a subreaper: an orphan of its tree becomes its own child, whatever
+// session or group it moved to.
 #pragma once
 
 #include <sys/types.h>
@@ -21,7 +21,8 @@ struct ProcessInfo {
 // From /proc; dead ones (zombies) too.
 std::vector<ProcessInfo> descendants_of(pid_t root);
 
-// Sends the signal to every living descendant of `root` but `spared`. Returns how many living ones it saw.
+// Sends the signal to every living descendant of `root` but `spared`. Returns how many living ones
+// it saw.
 std::size_t signal_descendants(pid_t root, pid_t spared, int signal);
 
 std::size_t living_descendants(pid_t root, pid_t spared);

@@ -12,7 +12,8 @@
 
 namespace stint::os {
 
-bool run_errand(const std::string& command, const std::vector<std::string>& environment, Millis limit) {
+bool run_errand(const std::string& command, const std::vector<std::string>& environment,
+                Millis limit) {
   std::string shell = "sh";
   std::string flag = "-c";
   std::string text = command;
@@ -34,7 +35,8 @@ bool run_errand(const std::string& command, const std::vector<std::string>& envi
   const Fd ended(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
   if (ended) wait_readable({ended.get()}, SystemClock().mono() + limit);
   int status = 0;
-  if (::waitpid(child, &status, WNOHANG) == child) return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  if (::waitpid(child, &status, WNOHANG) == child)
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
   ::kill(-child, SIGKILL);
   ::waitpid(child, &status, 0);
   return false;

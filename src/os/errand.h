@@ -9,7 +9,8 @@
 namespace stint::os {
 
 // `sh -c command` with this environment. False if it failed, or had to be killed after `limit`.
-bool run_errand(const std::string& command, const std::vector<std::string>& environment, Millis limit);
+bool run_errand(const std::string& command, const std::vector<std::string>& environment,
+                Millis limit);
 
 // Stops this process as Ctrl-Z would; returns when it is continued.
 void stop_self();

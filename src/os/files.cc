@@ -50,7 +50,9 @@ Result<std::string> read_file(const std::string& path, std::size_t limit) {
   }
 }
 
-bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
+bool exists(const std::string& path) {
+  return ::access(path.c_str(), F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR);
+}
 
 Status make_directories(const std::string& path) {
   if (path.empty() || path == "/" || path == ".") return {};

@@ -12,6 +12,7 @@ namespace stint::os {
 // The whole content; Code::Unavailable if it cannot be read or is larger than `limit`.
 Result<std::string> read_file(const std::string& path, std::size_t limit = 1U << 20U);
 
+// False only if it is known to be missing: one that cannot be looked at may be there.
 bool exists(const std::string& path);
 
 // Creates missing parents too, mode 0700.
@@ -21,7 +22,8 @@ enum class Durability { Synced, Unsynced };
 // A new file beside it, then a rename: readers see the old content or the new. Mode 0600.
 Status write_file(const std::string& path, std::string_view content, Durability durability);
 
-// Overwrites in place, mode 0600: for a few bytes that may be old but never torn for a local reader.
+// Overwrites in place, mode 0600: for a few bytes that may be old but never torn for a local
+// reader.
 Status overwrite_file(const std::string& path, std::string_view content);
 
 // The same again and again, on a descriptor that stays open; always the same number of bytes.

@@ -78,7 +78,8 @@ class Guardian {
     open_descriptors();
     while (true) {
       arm();
-      std::array<pollfd, 3> polled = {{{signals_, POLLIN, 0}, {duty_.alive_fd, POLLIN, 0}, {timer_, POLLIN, 0}}};
+      std::array<pollfd, 3> polled = {
+          {{signals_, POLLIN, 0}, {duty_.alive_fd, POLLIN, 0}, {timer_, POLLIN, 0}}};
       if (::poll(polled.data(), polled.size(), -1) < 0 && errno != EINTR) end_all();
       if (polled[0].revents != 0) drain_signals();
       if (reap()) leave();
@@ -171,8 +172,8 @@ class Guardian {
     }
   }
 
-  // The supervisor should have done this. It may just have been woken together with us: only one that
-  // stays stopped is ended.
+  // The supervisor should have done this. It may just have been woken together with us: only one
+  // that stays stopped is ended.
   void overdue() {
     const std::int64_t since = now_ns();
     while (now_ns() >= page_.kill_at_ns) {
@@ -200,7 +201,8 @@ class Guardian {
 
 // The store's descriptors and everything else of the supervisor's are not ours.
 void close_others(const GuardianDuty& duty) {
-  std::array<int, 4> kept = {duty.alive_fd, duty.event_fd, duty.options->output, duty.options->errors};
+  std::array<int, 4> kept = {duty.alive_fd, duty.event_fd, duty.options->output,
+                             duty.options->errors};
   std::sort(kept.begin(), kept.end());
   unsigned from = STDERR_FILENO + 1;
   for (const int fd : kept) {

@@ -31,7 +31,8 @@ std::vector<bool> wait_readable(const std::vector<int>& fds, std::optional<MonoT
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(at);
     itimerspec spec{};
     spec.it_value = {.tv_sec = seconds.count(), .tv_nsec = (at - seconds).count()};
-    CHECK(::timerfd_settime(timer.get(), TFD_TIMER_ABSTIME, &spec, nullptr) == 0, "timerfd_settime");
+    CHECK(::timerfd_settime(timer.get(), TFD_TIMER_ABSTIME, &spec, nullptr) == 0,
+          "timerfd_settime");
     polled.push_back({.fd = timer.get(), .events = POLLIN, .revents = 0});
   }
   while (::poll(polled.data(), polled.size(), -1) < 0 && errno == EINTR) {

@@ -8,7 +8,8 @@ namespace stint::os {
 
 std::uint64_t SystemRandom::next() {
   std::uint64_t number = 0;
-  CHECK(::getrandom(&number, sizeof number, 0) == sizeof number, "the kernel gives no random numbers");
+  CHECK(::getrandom(&number, sizeof number, 0) == sizeof number,
+        "the kernel gives no random numbers");
   return number;
 }
 

@@ -32,8 +32,10 @@ struct Tree::Shared : GuardianPage {};
 
 Result<std::unique_ptr<Tree>> Tree::start(const TreeOptions& options) {
   std::unique_ptr<Tree> tree(new Tree());
-  void* page = ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (page == MAP_FAILED) return Error{Code::Failed, errno_text("sharing memory with the guardian")};
+  void* page =
+      ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED)
+    return Error{Code::Failed, errno_text("sharing memory with the guardian")};
   tree->shared_ = new (page) Shared();
   tree->set_kill_at(options.kill_at);
   tree->foreground_ = ::isatty(STDIN_FILENO) != 0 && ::tcgetpgrp(STDIN_FILENO) == ::getpgrp();

@@ -2,9 +2,9 @@
 //
 //   supervisor (the caller)  ->  guardian  ->  child  ->  ...
 //
-// Supervisor and guardian are both subreapers: whatever the child starts, however it detaches itself,
-// stays below the guardian, and below the supervisor if the guardian dies. Each of the two can end the
-// tree alone:
+// Supervisor and guardian are both subreapers: whatever the child starts, however it detaches
+// itself, stays below the guardian, and below the supervisor if the guardian dies. Each of the two
+// can end the tree alone:
 //  - the supervisor dies: the guardian sees its pipe close and kills the tree at once;
 //  - the supervisor is stopped: the guardian kills the tree at `kill_at`, then the supervisor;
 //  - the guardian dies: the kernel kills the child, and the supervisor ends the rest;
@@ -85,9 +85,9 @@ class Tree {
   Status fork_guardian(const TreeOptions& options);
 
   Shared* shared_ = nullptr;
-  Fd alive_;         // held open as long as we live
-  EventFd event_;    // the guardian has news
-  Fd guardian_exit_; // pidfd
+  Fd alive_;          // held open as long as we live
+  EventFd event_;     // the guardian has news
+  Fd guardian_exit_;  // pidfd
   pid_t guardian_ = 0;
   bool guardian_gone_ = false;
   bool dismissed_ = false;

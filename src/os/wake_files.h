@@ -1,7 +1,7 @@
 // Wake-ups between processes of one machine: a waiter watches a small file, a writer touches it.
 //
-// Keys fall into 256 buckets, one file each, made by the first waiter and never removed. A writer pays
-// one failing system call for a bucket that nobody ever waited on, and nobody polls.
+// Keys fall into 256 buckets, one file each, made by the first waiter and never removed. A writer
+// pays one failing system call for a bucket that nobody ever waited on, and nobody polls.
 #pragma once
 
 #include <memory>

@@ -89,6 +89,7 @@ Step set_any(std::string key, std::string value) {
   step.kind = Step::Kind::Set;
   step.key = std::move(key);
   step.value = std::move(value);
+  step.timer = Step::TimerOp::Stop;  // it has none
   return step;
 }
 
@@ -101,8 +102,8 @@ void add_history(std::vector<Step>& steps, const std::string& resource, const co
   steps.push_back(std::move(drop));
 }
 
-api::Event base_event(std::string_view kind, const std::string& resource, const core::Ownership& own,
-                      WallTime now) {
+api::Event base_event(std::string_view kind, const std::string& resource,
+                      const core::Ownership& own, WallTime now) {
   api::Event event;
   event.at = now;
   event.kind = kind;
@@ -165,7 +166,8 @@ std::vector<Step> plan_events(const std::string& resource, const Seen& seen, con
   if (change.past && change.past->ended == core::Reason::Expired) {
     // Expiry wakes nobody; it is written by whoever next changes the record.
     api::Event event = base_event("expired", resource, change.past->own, now);
-    if (change.past->ended_at) event.details.emplace_back("ended_at_ms", to_ms(*change.past->ended_at));
+    if (change.past->ended_at)
+      event.details.emplace_back("ended_at_ms", to_ms(*change.past->ended_at));
     steps.push_back(append_event(event));
   }
   if (change.own) {

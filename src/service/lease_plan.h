@@ -29,7 +29,7 @@ std::vector<store::Step> plan_events(const std::string& resource, const Seen& se
                                      WallTime now);
 
 // Removes the records of a free resource and writes the meta record with the raised floor.
-std::vector<store::Step> plan_forget(const std::string& resource, const Seen& seen, std::string meta,
-                                     store::Version meta_version, WallTime now);
+std::vector<store::Step> plan_forget(const std::string& resource, const Seen& seen,
+                                     std::string meta, store::Version meta_version, WallTime now);
 
 }  // namespace stint::service

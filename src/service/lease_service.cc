@@ -39,8 +39,8 @@ WallTime LeaseService::wall_of(const Snapshot& snapshot) const {
 
 Result<LeaseService::Snapshot> LeaseService::look(const ResourceName& name) {
   const std::string& r = name.text();
-  auto reading = store_.read({std::string(kMetaKey), own_key(r), alive_key(r), work_key(r), cap_key(r),
-                              rest_key(r), cool_key(r)});
+  auto reading = store_.read({std::string(kMetaKey), own_key(r), alive_key(r), work_key(r),
+                              cap_key(r), rest_key(r), cool_key(r)});
   if (!reading) return reading.error();
   const auto& entries = reading->entries;
   Snapshot out{.resource = r,
@@ -155,8 +155,8 @@ bool writes(core::Outcome outcome) {
   return false;
 }
 
-// How long a holder may trust it. Stores tell in milliseconds rounded up: one less of max_hold is never
-// too long.   G6
+// How long a holder may trust it. Stores tell in milliseconds rounded up: one less of max_hold is
+// never too long.   G6
 Millis trusted(Millis granted, const Timer& cap) {
   if (cap.state != TimerState::Running || !cap.remaining) return granted;
   return std::max(Millis(1), std::min(granted, *cap.remaining - Millis(1)));
@@ -266,7 +266,8 @@ api::Lease LeaseService::lease_of(const Snapshot& snapshot) const {
   const Timer& alive = record.timers.alive;
   if (lease.state == core::State::Held || lease.state == core::State::Reserved) {
     lease.remaining = alive.remaining;
-    if (record.timers.cap.state == TimerState::Running && record.timers.cap.remaining && alive.remaining) {
+    if (record.timers.cap.state == TimerState::Running && record.timers.cap.remaining &&
+        alive.remaining) {
       lease.remaining = std::min(*alive.remaining, *record.timers.cap.remaining);
     }
     if (alive.remaining && alive.ttl) {
@@ -385,7 +386,8 @@ Result<api::HoldAnswer> LeaseService::progress(const api::Grip& grip, const std:
   return hold(reading, core::Progress{proof_of(grip), marker}, OnUnknown::AskAgain);
 }
 
-Result<api::HoldAnswer> LeaseService::order(const api::OrderRequest& request, const core::Verb& verb) {
+Result<api::HoldAnswer> LeaseService::order(const api::OrderRequest& request,
+                                            const core::Verb& verb) {
   auto settled = settle(request.resource, verb, nullptr, OnUnknown::AskAgain);
   if (!settled) return settled.error();
   const api::Lease lease = lease_of(settled->after);
@@ -409,7 +411,8 @@ Status check_order(const api::OrderRequest& request) {
 }
 
 core::Order order_of(const api::OrderRequest& request, Random& random) {
-  return {.expected = request.expected, .why = request.why, .by = request.by, .id = random.id_hex()};
+  return {
+      .expected = request.expected, .why = request.why, .by = request.by, .id = random.id_hex()};
 }
 
 }  // namespace
@@ -424,7 +427,8 @@ Result<api::HoldAnswer> LeaseService::transfer(const api::OrderRequest& request,
   return order(request, core::Transfer{order_of(request, random_), to, ttl});
 }
 
-Result<api::HoldAnswer> LeaseService::revoke(const api::OrderRequest& request, core::Reason reason) {
+Result<api::HoldAnswer> LeaseService::revoke(const api::OrderRequest& request,
+                                             core::Reason reason) {
   if (auto ok = check_order(request); !ok) return ok.error();
   return order(request, core::Revoke{order_of(request, random_), reason});
 }

@@ -48,8 +48,8 @@ class LeaseService final : public api::Leases {
   std::optional<Snapshot> assume(const api::Grip& grip);
   void keep_in_mind(const Settled& settled);
   // Read, decide, commit; again on a conflict.
-  Result<Settled> settle(const ResourceName& resource, const core::Verb& verb, const api::Grip* grip,
-                         OnUnknown on_unknown);
+  Result<Settled> settle(const ResourceName& resource, const core::Verb& verb,
+                         const api::Grip* grip, OnUnknown on_unknown);
   Result<api::HoldAnswer> hold(const api::Grip& grip, const core::Verb& verb, OnUnknown on_unknown);
   Result<api::HoldAnswer> order(const api::OrderRequest& order, const core::Verb& verb);
   Status check_ttl(Millis ttl) const;

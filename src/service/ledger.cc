@@ -31,10 +31,11 @@ Ledger::~Ledger() { write_due(true); }
 
 Result<std::vector<api::Event>> Ledger::list(const api::EventQuery& query) {
   std::vector<api::Event> out;
-  store::Store::ScanRange range{.prefix = std::string(kLedgerPrefix),
-                                .after = query.after.empty() ? "" : std::string(kLedgerPrefix) + query.after,
-                                .limit = kPage,
-                                .backwards = query.newest};
+  store::Store::ScanRange range{
+      .prefix = std::string(kLedgerPrefix),
+      .after = query.after.empty() ? "" : std::string(kLedgerPrefix) + query.after,
+      .limit = kPage,
+      .backwards = query.newest};
   while (out.size() < query.limit) {
     auto reading = store_.scan(range);
     if (!reading) return reading.error();
@@ -116,7 +117,8 @@ void Ledger::appended() {
 }
 
 Status Ledger::trim() {
-  auto newest = store_.scan({.prefix = std::string(kLedgerPrefix), .after = "", .limit = 1, .backwards = true});
+  auto newest = store_.scan(
+      {.prefix = std::string(kLedgerPrefix), .after = "", .limit = 1, .backwards = true});
   if (!newest) return newest.error();
   if (newest->entries.empty()) return {};
   const std::uint64_t last = store::append_number(kLedgerPrefix, newest->entries.front().key);

@@ -37,7 +37,7 @@ class Ledger final : public api::Events {
  private:
   struct Counted {
     api::Event event;
-    std::int64_t count = 0;    // since the last line
+    std::int64_t count = 0;      // since the last line
     bool first_written = false;  // in this minute
   };
   static api::Event line_of(const Counted& counted);

@@ -1,4 +1,5 @@
-// How a lease is laid out in a store: keys and values. The values are JSON, so that people can read them.
+// How a lease is laid out in a store: keys and values. The values are JSON, so that people can read
+// them.
 //
 //   meta/store    generation, its ancestors, the floor
 //   own/R         token, owner, claim hash, reason: changes only with ownership

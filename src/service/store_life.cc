@@ -9,8 +9,8 @@ namespace stint::service {
 namespace {
 
 constexpr int kMostTries = 100;
-// Seconds since 1970 times 2^20 stays below 2^53 until the year 2242, and outruns any real use. Counted
-// to the millisecond: two recoveries within one second differ.
+// Seconds since 1970 times 2^20 stays below 2^53 until the year 2242, and outruns any real use.
+// Counted to the millisecond: two recoveries within one second differ.
 std::uint64_t floor_of(WallTime now) {
   const auto ms = static_cast<std::uint64_t>(std::max<std::int64_t>(to_ms(now), 0));
   return ((ms / 1000) << 20U) + ((ms % 1000) << 20U) / 1000;
@@ -30,8 +30,9 @@ Result<std::optional<Life>> read_life(store::Store& store) {
 }
 
 Error went_back(std::string_view what) {
-  return unavailable(cat(what, " It is refused until an operator has looked at it: see "
-                               "docs/guides/restore.md"));
+  return unavailable(cat(what,
+                         " It is refused until an operator has looked at it: see "
+                         "docs/guides/restore.md"));
 }
 
 bool in_line(const Meta& meta, const Generation& generation) {
@@ -47,9 +48,10 @@ Status check_memory(store::Store& store, const Meta& meta, const std::optional<A
   }
   if (!anchor) return {};
   if (!in_line(meta, anchor->generation)) {
-    return went_back(cat("This store is generation ", meta.generation.hex(),
-                         ", but this machine remembers ", anchor->generation.hex(),
-                         " at this place: it was replaced or made anew, and its tokens start over."));
+    return went_back(
+        cat("This store is generation ", meta.generation.hex(), ", but this machine remembers ",
+            anchor->generation.hex(),
+            " at this place: it was replaced or made anew, and its tokens start over."));
   }
   if (meta.generation != anchor->generation) return {};
   const auto revision = store.revision();
@@ -95,7 +97,8 @@ Status record_prolonged(store::Store& store, WallTime now) {
   api::Event event;
   event.at = now;
   event.kind = "prolonged";
-  event.details.emplace_back("why", "the machine started anew: running leases got their full ttl again");
+  event.details.emplace_back("why",
+                             "the machine started anew: running leases got their full ttl again");
   auto answer = store.commit({once, append_event(event)}, store::Sync::Relaxed);
   if (!answer) return answer.error();
   return {};
@@ -161,8 +164,8 @@ Result<Life> recover(store::Store& store, Random& random, WallTime now, Anchors*
     event.details.emplace_back("floor", static_cast<std::int64_t>(meta.floor.number()));
     const auto expect = *before ? store::Expect::Seen : store::Expect::Absent;
     const store::Version version = *before ? (*before)->version : 0;
-    auto answer = store.commit({set_meta(meta, expect, version), append_event(event)},
-                               store::Sync::Durable);
+    auto answer =
+        store.commit({set_meta(meta, expect, version), append_event(event)}, store::Sync::Durable);
     if (!answer) return answer.error();
     if (const auto* done = std::get_if<store::Committed>(&*answer)) {
       if (auto accepted = store.accept(); !accepted) return accepted.error();

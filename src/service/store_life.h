@@ -17,7 +17,8 @@ struct Anchor {
   Token highest;  // the highest token, of any resource, that was granted through here
 };
 
-// Kept outside the store, so that restoring the store does not restore it (app/anchors.h keeps files).
+// Kept outside the store, so that restoring the store does not restore it (app/anchors.h keeps
+// files).
 class Anchors {
  public:
   virtual ~Anchors() = default;
@@ -39,8 +40,8 @@ struct Life {
 Result<Life> begin_life(store::Store& store, Random& random, WallTime now, Anchors* anchors,
                         const LifeOptions& options);
 
-// An operator's word that a restored or copied store is to be used: a new generation that descends from
-// the old one, and a floor above everything that can have been issued before.
+// An operator's word that a restored or copied store is to be used: a new generation that descends
+// from the old one, and a floor above everything that can have been issued before.
 struct Recovery {
   std::string why;
   std::string by;

@@ -1,4 +1,5 @@
-// Keys of appended records: a prefix and a number with leading zeros, so that key order is commit order.
+// Keys of appended records: a prefix and a number with leading zeros, so that key order is commit
+// order.
 #pragma once
 
 #include <cstdint>

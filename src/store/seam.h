@@ -1,7 +1,7 @@
 // The store seam: an ordered map of small records with compare-and-commit and timers.
 //
-// Everything that two runs share goes through this. All law lives above it: a store knows nothing of
-// leases. A store is done when it passes tests/conformance.
+// Everything that two runs share goes through this. All law lives above it: a store knows nothing
+// of leases. A store is done when it passes tests/conformance.
 //
 // Keys are UTF-8 without NUL bytes. Thread safety: every method may be called from any thread.
 #pragma once
@@ -21,9 +21,9 @@
 
 namespace stint::store {
 
-// Changes with every change of a record's value; within one generation never used twice for one key, also
-// after a removal (a restored store may repeat one). Zero: the record is absent. A touch does not
-// change it.
+// Changes with every change of a record's value; within one generation never used twice for one
+// key, also after a removal (a restored store may repeat one). Zero: the record is absent. A touch
+// does not change it.
 using Version = std::uint64_t;
 
 struct Entry {
@@ -37,7 +37,7 @@ struct Entry {
 struct Reading {
   std::vector<Entry> entries;          // in the order asked; absent ones with version 0
   std::optional<WallTime> store_wall;  // where the store has a wall clock
-  std::optional<Nanos> store_time;     // its own clock, whatever it counts from; for comparing answers
+  std::optional<Nanos> store_time;  // its own clock, whatever it counts from; for comparing answers
 };
 
 enum class Expect { Any, Absent, Seen };  // Seen: `version`
@@ -48,12 +48,12 @@ struct Step {
     Set,     // writes value and timer
     Touch,   // changes only the timer of a record that must be there
     Remove,  // removing an absent record is done, unless the expectation says otherwise
-    Append,  // `key` is a prefix under which nothing else is written; the store gives the rest of the
-             // key, opaque, sorting in commit order as readers see it
+    Append,  // `key` is a prefix under which nothing else is written; the store gives the rest of
+             // the key, opaque, sorting in commit order as readers see it
   };
-  // Start: fires in ttl, counted from no earlier than the call of commit(). Extend: fires in ttl or when
-  // it would have, whichever is later; REQUIRES demand Running (it would revive a fired timer). Keep
-  // on an absent record, and Remove: no timer.
+  // Start: fires in ttl, counted from no earlier than the call of commit(). Extend: fires in ttl or
+  // when it would have, whichever is later; REQUIRES demand Running (it would revive a fired
+  // timer). Keep on an absent record, and Remove: no timer.
   enum class TimerOp { Keep, Stop, Start, Extend };
 
   Kind kind = Kind::Check;
@@ -94,12 +94,12 @@ struct Capabilities {
   std::string name;
   ClockKind clock = ClockKind::Monotonic;
   Millis smallest_ttl{100};
-  Millis ttl_grain{1};                // ttls are rounded up to a multiple of this
-  Millis step{1};                     // a timer fires at the latest this late, while the store is well
+  Millis ttl_grain{1};  // ttls are rounded up to a multiple of this
+  Millis step{1};       // a timer fires at the latest this late, while the store is well
   bool failover_restarts_timers = false;
-  bool durable = true;                // an acknowledged Durable commit survives kill -9 and a power cut
-  bool relaxed_renewals = false;      // a renewal may go unsynced (only where a reboot is noticed)
-  std::string may_lose;               // in words, what a crash, a power cut or a fail-over can lose
+  bool durable = true;            // an acknowledged Durable commit survives kill -9 and a power cut
+  bool relaxed_renewals = false;  // a renewal may go unsynced (only where a reboot is noticed)
+  std::string may_lose;           // in words, what a crash, a power cut or a fail-over can lose
 };
 
 // Said once at opening, so that the service can record it.
@@ -143,8 +143,9 @@ class Store {
   // large. REQUIRES: at most kMaxSteps steps; a key at most once among the writing steps.
   virtual Result<CommitAnswer> commit(const std::vector<Step>& steps, Sync sync) = 0;
 
-  // Wakes after a commit that set, removed or appended there; a touch is no change. `key` is a record's,
-  // or the prefix of appended ones. Registered when it returns: register, then read, then sleep.
+  // Wakes after a commit that set, removed or appended there; a touch is no change. `key` is a
+  // record's, or the prefix of appended ones. Registered when it returns: register, then read, then
+  // sleep.
   virtual Result<std::unique_ptr<Watch>> watch(std::string_view key) = 0;
 
   // Ends the state that Opening::copied tells of. Nothing to do for most stores.

@@ -37,7 +37,8 @@ std::vector<Bad> bad_inputs() {
       {{"acquire", "r", "--ttl", "50ms"}, "too short for this store"},
       {{"run", "r", "--ttl", "10s", "--grace", "8s", "--", "true"}, "too short for a kill grace"},
       {{"run", "r", "--ttl", "10s", "--max-hold", "5s", "--", "true"}, "longer than max_hold"},
-      {{"run", "r", "--at-least", "20m", "--max-hold", "10m", "--", "true"}, "longer than max_hold"},
+      {{"run", "r", "--at-least", "20m", "--max-hold", "10m", "--", "true"},
+       "longer than max_hold"},
       {{"renew", "r", "--token", "0"}, "not a token"},
       {{"renew", "r", "--token", "9223372036854775808"}, "not a token"},
       {{"renew", "r", "--token", "abc"}, "not a token"},
@@ -88,8 +89,10 @@ TEST(BadInput, ExitsTwoWithOneClearLineAndChangesNothing) {
 
 TEST(BadInput, AsJsonIsAnErrorObject) {
   const Stint stint;
-  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
-           {"run", "", "--json", "--", "true"}, {"nosuch", "--json"}, {"--json", "renew", "r", "--token", "x"}}) {
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"run", "", "--json", "--", "true"},
+                                             {"nosuch", "--json"},
+                                             {"--json", "renew", "r", "--token", "x"}}) {
     const Finished done = stint(words);
     EXPECT_EQ(done.exit_code, 2);
     EXPECT_EQ(done.err.rfind(R"({"error":{"code":"invalid","message":)", 0), 0U) << done.err;

@@ -37,8 +37,9 @@ std::vector<std::unique_ptr<Child>> start_many(const Stint& stint, int count,
 // EVIDENCE-OF: G2
 TEST(FortyRuns, SkippingNeverRunTwoJobsAtOnceAndEverySkipIsAnEvent) {
   const Stint stint;
-  const auto all = start_many(stint, 40, {"run", "r", "--on-held", "skip", "--", "sh", "-c",
-                                          noting_job(stint, "sleep 0.2;")});
+  const auto all = start_many(
+      stint, 40,
+      {"run", "r", "--on-held", "skip", "--", "sh", "-c", noting_job(stint, "sleep 0.2;")});
   for (const auto& child : all) {
     const auto exit = child->wait(milliseconds(30'000));
     ASSERT_TRUE(exit);
@@ -55,8 +56,8 @@ TEST(FortyRuns, SkippingNeverRunTwoJobsAtOnceAndEverySkipIsAnEvent) {
 // EVIDENCE-OF: G1 G2
 TEST(FortyRuns, WaitingAllRunOneAfterAnotherWithTokensGrowingByOne) {
   const Stint stint;
-  const auto all = start_many(
-      stint, 40, {"run", "r", "--on-held", "wait", "--", "sh", "-c", noting_job(stint)});
+  const auto all =
+      start_many(stint, 40, {"run", "r", "--on-held", "wait", "--", "sh", "-c", noting_job(stint)});
   for (const auto& child : all) {
     const auto exit = child->wait(milliseconds(60'000));
     ASSERT_TRUE(exit);
@@ -82,7 +83,8 @@ TEST(Skipped, ExitsZeroOrAsAsked) {
   EXPECT_EQ(stint({"run", "r", "--", "false"}).exit_code, 0);
   EXPECT_EQ(stint({"run", "r", "--held-exit", "42", "--", "true"}).exit_code, 42);
   EXPECT_EQ(stint({"run", "r", "--on-held", "wait=200ms", "--", "true"}).exit_code, 0);
-  EXPECT_EQ(stint({"run", "r", "--on-held", "retry=100ms", "--or", "other", "--", "true"}).exit_code, 0);
+  EXPECT_EQ(
+      stint({"run", "r", "--on-held", "retry=100ms", "--or", "other", "--", "true"}).exit_code, 0);
   EXPECT_EQ(stint.lease("other", "token"), "1");
 }
 
@@ -95,7 +97,8 @@ TEST(SeveralResources, AreAllOrNothing) {
   EXPECT_FALSE(stint.held("c"));
   holder.signal(SIGTERM);
   EXPECT_TRUE(holder.wait(milliseconds(10'000)));
-  const Finished all = stint({"run", "c", "b", "a", "--", "sh", "-c", "echo \"$STINT_HELD\"; echo $STINT_RESOURCE"});
+  const Finished all =
+      stint({"run", "c", "b", "a", "--", "sh", "-c", "echo \"$STINT_HELD\"; echo $STINT_RESOURCE"});
   EXPECT_EQ(all.exit_code, 0) << all.err;
   EXPECT_EQ(count_lines(all.out), 4) << all.out;
   EXPECT_NE(all.out.find("\nc\n"), std::string::npos) << all.out;
@@ -104,8 +107,8 @@ TEST(SeveralResources, AreAllOrNothing) {
 TEST(NestedRun, ReusesWhatItsAncestorsHold) {
   const Stint stint;
   const std::string& s = stint.binary();
-  const Finished nested = stint({"run", "A", "--", s, "run", "B", "--", s, "run", "A", "--", "sh", "-c",
-                                 "echo $STINT_RESOURCE $STINT_TOKEN; echo \"$STINT_HELD\""});
+  const Finished nested = stint({"run", "A", "--", s, "run", "B", "--", s, "run", "A", "--", "sh",
+                                 "-c", "echo $STINT_RESOURCE $STINT_TOKEN; echo \"$STINT_HELD\""});
   EXPECT_EQ(nested.exit_code, 0) << nested.err;
   EXPECT_EQ(split(nested.out, '\n').front(), "A 1");
   EXPECT_EQ(count_lines(nested.out), 3) << nested.out;
@@ -115,8 +118,9 @@ TEST(NestedRun, ReusesWhatItsAncestorsHold) {
 
 TEST(NestedRun, DoesNotReleaseWhatItReused) {
   const Stint stint;
-  const Finished nested = stint({"run", "A", "--", "sh", "-c",
-                                 cat(stint.binary(), " run A -- true; ", stint.binary(), " show A --json")});
+  const Finished nested =
+      stint({"run", "A", "--", "sh", "-c",
+             cat(stint.binary(), " run A -- true; ", stint.binary(), " show A --json")});
   EXPECT_EQ(json_field(nested.out, "held"), "true") << nested.out;
 }
 
@@ -171,8 +175,8 @@ TEST(Child, GetsTheContractsEnvironment) {
                            "STINT_PREVIOUS_PROGRESS=\n", "STINT_STORE=sqlite:/"}) {
     EXPECT_NE(env.out.find(line), std::string::npos) << line << env.out;
   }
-  for (const char* name : {"STINT_CLAIM=", "STINT_GENERATION=", "STINT_DEADLINE_MS=", "STINT_DEADLINE_FILE=/",
-                           "STINT_STORE_FILE=/", "STINT_HELD=site/a "}) {
+  for (const char* name : {"STINT_CLAIM=", "STINT_GENERATION=", "STINT_DEADLINE_MS=",
+                           "STINT_DEADLINE_FILE=/", "STINT_STORE_FILE=/", "STINT_HELD=site/a "}) {
     EXPECT_NE(env.out.find(name), std::string::npos) << name << env.out;
   }
   const Finished bare = stint({"run", "site/a", "--no-store-env", "--", "env"});

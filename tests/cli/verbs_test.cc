@@ -43,7 +43,8 @@ TEST(Acquire, RetakesOnlyWithTheClaim) {
   EXPECT_EQ(stint({"acquire", "r", "--retake"}).out, "2\n");
   EXPECT_EQ(stint.lease("r", "reason"), "retaken");
   EXPECT_EQ(stint({"renew", "r", "--token", "1"}).exit_code, 12);
-  Command stranger = stint.command({"acquire", "r", "--retake", "--store", cat("sqlite:", stint.database())});
+  Command stranger =
+      stint.command({"acquire", "r", "--retake", "--store", cat("sqlite:", stint.database())});
   stranger.env.emplace_back("XDG_STATE_HOME", stint.dir().file("elsewhere"));
   EXPECT_EQ(run(stranger).exit_code, 11);
 }
@@ -58,7 +59,8 @@ TEST(Acquire, PrintsShellLines) {
 TEST(Claims, AreFilesOfOnesOwn) {
   const Stint stint;
   ASSERT_EQ(stint({"acquire", "r"}).exit_code, 0);
-  const Finished listed = run({.argv = {"find", stint.dir().file("state"), "-type", "f", "-perm", "/077"}});
+  const Finished listed =
+      run({.argv = {"find", stint.dir().file("state"), "-type", "f", "-perm", "/077"}});
   EXPECT_EQ(listed.out, "") << "readable by others";
 }
 
@@ -66,9 +68,9 @@ TEST(Show, HasTheContractsFields) {
   const Stint stint;
   ASSERT_EQ(stint({"acquire", "r", "--owner", "me", "--note", "testing"}).exit_code, 0);
   const std::string json = stint({"show", "r", "--json"}).out;
-  for (const char* field : {"resource", "held", "state", "owner", "token", "generation", "reason", "ttl_ms",
-                            "remaining_ms", "acquired_at_ms", "renewed_at_ms", "note", "progress",
-                            "progress_at_ms"}) {
+  for (const char* field :
+       {"resource", "held", "state", "owner", "token", "generation", "reason", "ttl_ms",
+        "remaining_ms", "acquired_at_ms", "renewed_at_ms", "note", "progress", "progress_at_ms"}) {
     EXPECT_NE(json.find(cat('"', field, "\":")), std::string::npos) << field << json;
   }
   EXPECT_EQ(json_field(json, "note"), "testing");
@@ -80,12 +82,14 @@ TEST(Show, HasTheContractsFields) {
 
 TEST(Listings, ArePlainTablesAndJson) {
   const Stint stint;
-  for (const char* name : {"b/1", "a/1", "a/2"}) ASSERT_EQ(stint({"run", name, "--", "true"}).exit_code, 0);
+  for (const char* name : {"b/1", "a/1", "a/2"})
+    ASSERT_EQ(stint({"run", name, "--", "true"}).exit_code, 0);
   EXPECT_EQ(count_lines(stint({"ls"}).out), 4);
   EXPECT_EQ(count_lines(stint({"ls", "a/"}).out), 3);
   EXPECT_EQ(stint({"ls", "zzz", "--json"}).out, "[]\n");
   const std::string history = stint({"history", "a/1", "--json"}).out;
-  for (const char* field : {"token", "owner", "reason", "by", "why", "acquired_at_ms", "ended_at_ms", "ended"}) {
+  for (const char* field :
+       {"token", "owner", "reason", "by", "why", "acquired_at_ms", "ended_at_ms", "ended"}) {
     EXPECT_NE(history.find(cat('"', field, "\":")), std::string::npos) << field << history;
   }
   const std::string events = stint({"events", "--json"}).out;
@@ -117,7 +121,8 @@ TEST(Watch, PrintsEventsAsTheyHappen) {
 TEST(FormerOwner, ChangesNothing) {
   const Stint stint;
   ASSERT_EQ(stint({"acquire", "r"}).exit_code, 0);
-  ASSERT_EQ(stint({"transfer", "r", "--to", "bob", "--token", "1", "--why", "moving"}).exit_code, 0);
+  ASSERT_EQ(stint({"transfer", "r", "--to", "bob", "--token", "1", "--why", "moving"}).exit_code,
+            0);
   const std::string before = stint({"show", "r", "--json"}).out;
   EXPECT_EQ(stint({"renew", "r", "--token", "1", "--ttl", "1h"}).exit_code, 12);
   EXPECT_EQ(json_field(before, "token"), "2");
@@ -184,7 +189,10 @@ TEST(Refusal, NamesNoCommandThatBreaksAnothersLease) {
 
 TEST(HostileText, DoesNotReachTheTerminal) {
   const Stint stint;
-  ASSERT_EQ(stint({"acquire", "<img src=x onerror=alert(1)>", "--note", "\xe2\x80\xaeright to left"}).exit_code, 0);
+  ASSERT_EQ(
+      stint({"acquire", "<img src=x onerror=alert(1)>", "--note", "\xe2\x80\xaeright to left"})
+          .exit_code,
+      0);
   EXPECT_EQ(stint({"ls"}).exit_code, 0);
   EXPECT_EQ(count_lines(stint({"ls"}).out), 2);
 }

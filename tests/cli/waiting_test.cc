@@ -132,16 +132,11 @@ TEST(AWaitingRun, StartsItsChildWithinTenMillisecondsOfTheRelease) {
   const Stint stint;
   ASSERT_EQ(stint({"run", "warm", "--", "true"}).exit_code, 0);
   InProcess holder(stint);
-  // A machine that is busy with something else for a while gets another try.
-  double best = 1e9;
-  for (int series = 0; series < 3 && best >= 10.0; ++series) {
-    const auto took = hand_offs(stint, holder, 2 * kMiddle + 1);
-    ASSERT_GT(took.front(), 0.0) << "started before the release";
-    std::cout << "hand-off over " << took.size() << ": p50 " << took[kMiddle] << " ms, least "
-              << took.front() << " ms, most " << took.back() << " ms\n";
-    best = std::min(best, took[kMiddle]);
-  }
-  EXPECT_LT(best, 10.0);
+  const auto took = hand_offs(stint, holder, 2 * kMiddle + 1);
+  ASSERT_GT(took.front(), 0.0) << "started before the release";
+  std::cout << "hand-off over " << took.size() << ": p50 " << took[kMiddle] << " ms, least "
+            << took.front() << " ms, most " << took.back() << " ms\n";
+  EXPECT_LT(took[kMiddle], 10.0);
 }
 
 // EVIDENCE-OF: G2

@@ -1,4 +1,5 @@
-// The two watchers: whatever is frozen or killed, the tree is dead before the lease can be another's.
+// The two watchers: whatever is frozen or killed, the tree is dead before the lease can be
+// another's.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -26,16 +27,18 @@ class StubbornRun {
  public:
   StubbornRun()
       : run_(stint_.command({"run", "r", "--ttl", "2s", "-q", "--", "sh", "-c",
-                             cat("trap '' TERM; setsid sh -c 'trap \"\" TERM; echo $$ >", grandchild_file(),
-                                 "; while :; do sleep 1; done' & echo $$ >", child_file(),
-                                 "; while :; do sleep 1; done")})) {
+                             cat("trap '' TERM; setsid sh -c 'trap \"\" TERM; echo $$ >",
+                                 grandchild_file(), "; while :; do sleep 1; done' & echo $$ >",
+                                 child_file(), "; while :; do sleep 1; done")})) {
     const auto started = [&] {
-      return parse_digits(trim(read_text(child_file()))) && parse_digits(trim(read_text(grandchild_file())));
+      return parse_digits(trim(read_text(child_file()))) &&
+             parse_digits(trim(read_text(grandchild_file())));
     };
     EXPECT_TRUE(wait_until(started)) << run_.err();
     pids_.supervisor = run_.pid();
     pids_.child = static_cast<pid_t>(parse_digits(trim(read_text(child_file()))).value_or(0));
-    pids_.grandchild = static_cast<pid_t>(parse_digits(trim(read_text(grandchild_file()))).value_or(0));
+    pids_.grandchild =
+        static_cast<pid_t>(parse_digits(trim(read_text(grandchild_file()))).value_or(0));
     for (const pid_t pid : descendants(pids_.supervisor)) {
       const auto below = descendants(pid);
       if (std::find(below.begin(), below.end(), pids_.child) != below.end()) pids_.guardian = pid;
@@ -61,8 +64,8 @@ class StubbornRun {
     const std::string look = cat("for p in ", pids_.child, " ", pids_.grandchild,
                                  "; do s=$(sed 's/.*) //; s/ .*//' /proc/$p/stat 2>/dev/null); "
                                  "case $s in ''|Z|X) ;; *) echo alive $p $s;; esac; done");
-    const Finished next = stint_({"run", "r", "--on-held", "wait=20s", "-q", "--", "sh", "-c", look},
-                                 milliseconds(30'000));
+    const Finished next = stint_(
+        {"run", "r", "--on-held", "wait=20s", "-q", "--", "sh", "-c", look}, milliseconds(30'000));
     EXPECT_EQ(next.exit_code, 0) << next.err;
     EXPECT_EQ(next.out, "");
     EXPECT_EQ(stint_.lease("r", "token"), "2");
@@ -123,7 +126,8 @@ TEST(GuardianKilled, TheTreeIsEndedBeforeTheLeaseIsFree) {
 TEST(ChildFrozen, TheLeaseIsKeptAndNobodyElseGetsIt) {
   StubbornRun run;
   ::kill(run.pids().child, SIGSTOP);
-  const Finished other = run.stint()({"run", "r", "--on-held", "wait=3s", "--held-exit", "42", "--", "true"});
+  const Finished other =
+      run.stint()({"run", "r", "--on-held", "wait=3s", "--held-exit", "42", "--", "true"});
   EXPECT_EQ(other.exit_code, 42) << other.err;
   EXPECT_TRUE(run.stint().held("r"));
 }
@@ -164,7 +168,8 @@ TEST(StoreGone, TheWorkIsStoppedAtTheDeadline) {
 TEST(Revoked, IsNoticedAtOnceAndOnRecord) {
   StubbornRun run;
   const MonoTime ordered = now();
-  const Finished order = run.stint()({"revoke", "r", "--token", "1", "--why", "runs amok", "--by", "op"});
+  const Finished order =
+      run.stint()({"revoke", "r", "--token", "1", "--why", "runs amok", "--by", "op"});
   ASSERT_EQ(order.exit_code, 0) << order.err;
   const auto exit = run.run().wait(milliseconds(10'000));
   ASSERT_TRUE(exit);
@@ -172,18 +177,22 @@ TEST(Revoked, IsNoticedAtOnceAndOnRecord) {
   // The grace after a loss, not the next heartbeat (two thirds of a second later at the earliest).
   EXPECT_LT(now() - ordered, std::chrono::milliseconds(1500));
   const std::string history = run.stint()({"history", "r", "--json"}).out;
-  EXPECT_NE(history.find(R"("reason":"revoked","by":"op","why":"runs amok")"), std::string::npos) << history;
+  EXPECT_NE(history.find(R"("reason":"revoked","by":"op","why":"runs amok")"), std::string::npos)
+      << history;
 }
 
 // EVIDENCE-OF: G8
 TEST(Transferred, TheOtherTakesUpThatVeryToken) {
   StubbornRun run;
-  ASSERT_EQ(run.stint()({"transfer", "r", "--to", "bob", "--token", "1", "--why", "moving"}).exit_code, 0);
+  ASSERT_EQ(
+      run.stint()({"transfer", "r", "--to", "bob", "--token", "1", "--why", "moving"}).exit_code,
+      0);
   const auto exit = run.run().wait(milliseconds(10'000));
   ASSERT_TRUE(exit);
   EXPECT_EQ(exit->code, 75);
   EXPECT_EQ(run.stint()({"run", "r", "--on-held", "fail", "--", "true"}).exit_code, 11);
-  const Finished bob = run.stint()({"run", "r", "--owner", "bob", "--", "sh", "-c", "echo $STINT_TOKEN"});
+  const Finished bob =
+      run.stint()({"run", "r", "--owner", "bob", "--", "sh", "-c", "echo $STINT_TOKEN"});
   EXPECT_EQ(bob.out, "2\n") << bob.err;
   EXPECT_EQ(run.stint().lease("r", "reason"), "taken_up");
 }
@@ -201,8 +210,9 @@ TEST(Progress, AWedgedRunIsEndedAndTheSuccessorGetsTheMarker) {
 
 TEST(Progress, OutputCountsWhereAsked) {
   const Stint stint;
-  const Finished talking = stint({"run", "r", "--progress-timeout", "1s", "--progress-on", "output", "--", "sh",
-                                  "-c", "for i in 1 2 3 4; do echo $i; sleep 0.4; done; echo done >&2"});
+  const Finished talking =
+      stint({"run", "r", "--progress-timeout", "1s", "--progress-on", "output", "--", "sh", "-c",
+             "for i in 1 2 3 4; do echo $i; sleep 0.4; done; echo done >&2"});
   EXPECT_EQ(talking.exit_code, 0) << talking.err;
   EXPECT_EQ(talking.out, "1\n2\n3\n4\n");
   EXPECT_NE(talking.err.find("done"), std::string::npos);
@@ -211,8 +221,9 @@ TEST(Progress, OutputCountsWhereAsked) {
 TEST(OnLost, TellsSomebody) {
   const Stint stint;
   const std::string told = stint.dir().file("told");
-  Child run(stint.command({"run", "r", "--on-lost", cat("echo $STINT_RESOURCE $STINT_LOST_CAUSE >", told), "--",
-                           "sleep", "60"}));
+  Child run(
+      stint.command({"run", "r", "--on-lost", cat("echo $STINT_RESOURCE $STINT_LOST_CAUSE >", told),
+                     "--", "sleep", "60"}));
   ASSERT_TRUE(wait_until([&] { return stint.held("r"); }));
   ASSERT_EQ(stint({"revoke", "r", "--token", "1", "--why", "test"}).exit_code, 0);
   ASSERT_TRUE(run.wait(milliseconds(10'000)));
@@ -222,8 +233,9 @@ TEST(OnLost, TellsSomebody) {
 TEST(Restart, AcquiresAnewWithANewTokenAndANewChild) {
   const Stint stint;
   const std::string log = stint.dir().file("log");
-  Child run(stint.command({"run", "r", "--restart", "--ttl", "1s", "--", "sh", "-c",
-                           cat("echo $STINT_TOKEN >>", log, "; [ $STINT_TOKEN -gt 1 ] || exec sleep 60")}));
+  Child run(stint.command(
+      {"run", "r", "--restart", "--ttl", "1s", "--", "sh", "-c",
+       cat("echo $STINT_TOKEN >>", log, "; [ $STINT_TOKEN -gt 1 ] || exec sleep 60")}));
   ASSERT_TRUE(wait_until([&] { return read_text(log) == "1\n"; }));
   ASSERT_EQ(stint({"revoke", "r", "--token", "1", "--why", "test"}).exit_code, 0);
   const auto exit = run.wait(milliseconds(10'000));
@@ -235,8 +247,9 @@ TEST(Restart, AcquiresAnewWithANewTokenAndANewChild) {
 TEST(Signals, ArePassedOnAndTheLeaseIsReleased) {
   const Stint stint;
   const std::string ready = stint.dir().file("ready");
-  Child run(stint.command({"run", "r", "--", "sh", "-c",
-                           cat("trap 'exit 9' TERM; echo >", ready, "; while :; do sleep 0.05; done")}));
+  Child run(
+      stint.command({"run", "r", "--", "sh", "-c",
+                     cat("trap 'exit 9' TERM; echo >", ready, "; while :; do sleep 0.05; done")}));
   ASSERT_TRUE(wait_until([&] { return !read_text(ready).empty(); }));
   run.signal(SIGTERM);
   const auto exit = run.wait(milliseconds(10'000));

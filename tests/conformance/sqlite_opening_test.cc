@@ -53,7 +53,8 @@ TEST_F(SqliteOpening, AfterARebootARunningTimerGetsItsFullLengthOnce) {
   EXPECT_EQ(get(*after, "fired").timer.state, TimerState::Fired) << "never one that had run out";
   clock_.advance(Millis(4000));
   const auto again = std::move(open_on_boot("boot-2").value());
-  EXPECT_EQ(again->opening().prolonged, after->opening().prolonged) << "the same one, recorded once";
+  EXPECT_EQ(again->opening().prolonged, after->opening().prolonged)
+      << "the same one, recorded once";
   EXPECT_EQ(get(*again, "running").timer.remaining, Millis(6000));
 }
 

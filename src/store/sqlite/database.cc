@@ -45,8 +45,8 @@ Query& Query::bind(int at, std::int64_t number) {
 }
 
 Query& Query::bind(int at, std::string_view text) {
-  const int done = sqlite3_bind_text(statement_, at, text.data(), static_cast<int>(text.size()),
-                                     SQLITE_STATIC);
+  const int done =
+      sqlite3_bind_text(statement_, at, text.data(), static_cast<int>(text.size()), SQLITE_STATIC);
   CHECK(done == SQLITE_OK, "no such parameter");
   return *this;
 }
@@ -82,9 +82,11 @@ bool Query::is_null(int column) const {
 Result<std::unique_ptr<Database>> Database::open(const std::string& path, Millis busy) {
   std::unique_ptr<Database> db(new Database(path, busy));
   const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
-  if (sqlite3_open_v2(path.c_str(), &db->handle_, flags, quiet_vfs()) != SQLITE_OK) return db->error();
+  if (sqlite3_open_v2(path.c_str(), &db->handle_, flags, quiet_vfs()) != SQLITE_OK)
+    return db->error();
   sqlite3_busy_handler(db->handle_, &Database::on_busy, db.get());
-  // The last one out would copy the log back and delete it, several syncs at the end of every `run`.
+  // The last one out would copy the log back and delete it, several syncs at the end of every
+  // `run`.
   sqlite3_db_config(db->handle_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
   sqlite3_db_config(db->handle_, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   return db;
@@ -100,7 +102,8 @@ Result<Query> Database::query(const char* sql) {
   if (statement == nullptr) {
     const PatienceScope patience(busy_);
     const unsigned flags = SQLITE_PREPARE_PERSISTENT;
-    if (sqlite3_prepare_v3(handle_, sql, -1, flags, &statement, nullptr) != SQLITE_OK) return error();
+    if (sqlite3_prepare_v3(handle_, sql, -1, flags, &statement, nullptr) != SQLITE_OK)
+      return error();
   }
   return Query(*this, statement);
 }
@@ -153,8 +156,8 @@ int Database::on_busy(void* self, int tries) {
   return static_cast<Database*>(self)->keep_waiting(tries) ? 1 : 0;
 }
 
-// SQLite's own waiting starves all but one of several busy processes: the longer one has waited, the
-// more seldom it asks. Short, random pauses keep them level.
+// SQLite's own waiting starves all but one of several busy processes: the longer one has waited,
+// the more seldom it asks. Short, random pauses keep them level.
 bool Database::keep_waiting(int tries) {
   const MonoTime start = now();
   if (tries == 0) {
@@ -189,15 +192,14 @@ Error Database::error() const {
                              who.empty() ? "another process" : who, "; gave up waiting"));
     }
     case SQLITE_READONLY:
-      return unavailable(cat("the store ", file, " cannot be written: it or its directory is read-only"));
+      return unavailable(
+          cat("the store ", file, " cannot be written: it or its directory is read-only"));
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
       return unavailable(cat("the store ", file, " is damaged or is not a Stint store (", detail,
                              "); nothing was changed. Restore it from a backup"));
-    case SQLITE_FULL:
-      return unavailable(cat("the disk of the store ", file, " is full"));
-    case SQLITE_CANTOPEN:
-      return unavailable(cat("cannot open the store ", file, ": ", detail));
+    case SQLITE_FULL: return unavailable(cat("the disk of the store ", file, " is full"));
+    case SQLITE_CANTOPEN: return unavailable(cat("cannot open the store ", file, ": ", detail));
     default: return unavailable(cat("the store ", file, ": ", detail));
   }
 }

@@ -42,9 +42,10 @@ Status check_filesystem(const std::string& directory) {
   const auto kind = os::filesystem_of(directory);
   if (!kind) return kind.error();
   if (std::ranges::find(kFileSystems, *kind) != kFileSystems.end()) return {};
-  return unavailable(cat("a sqlite: store cannot be kept on ", *kind, " (", quoted(directory),
-                         "): its locks and syncs are not known to hold there. Use a local disk, or a "
-                         "dir: store on a shared mount"));
+  return unavailable(
+      cat("a sqlite: store cannot be kept on ", *kind, " (", quoted(directory),
+          "): its locks and syncs are not known to hold there. Use a local disk, or a "
+          "dir: store on a shared mount"));
 }
 
 Result<std::int64_t> pragma(Database& db, const char* sql) {
@@ -55,7 +56,8 @@ Result<std::int64_t> pragma(Database& db, const char* sql) {
   return *row ? query->number(0) : 0;
 }
 
-// Complete before it gets its name: nobody ever sees a half-made store, and of several makers one wins.
+// Complete before it gets its name: nobody ever sees a half-made store, and of several makers one
+// wins.
 Result<bool> make_complete(const std::string& path) {
   os::SystemRandom random;
   const std::string staged = cat(path, ".", random.id_hex(), ".new");
@@ -101,14 +103,14 @@ Result<std::vector<BootRow>> read_boots(Database& db) {
     auto row = query->step();
     if (!row) return row.error();
     if (!*row) return rows;
-    rows.push_back({.id = query->number(0),
-                    .name = {.boot_id = query->text(1),
-                             .time_namespace = query->text(2),
-                             .machine_id = query->text(3)},
-                    .boot = {.first_open = Nanos(query->number(4)),
-                             .last_commit = Nanos(query->number(5))},
-                    .copied = query->number(6) != 0,
-                    .prolonged = query->number(7) != 0});
+    rows.push_back(
+        {.id = query->number(0),
+         .name = {.boot_id = query->text(1),
+                  .time_namespace = query->text(2),
+                  .machine_id = query->text(3)},
+         .boot = {.first_open = Nanos(query->number(4)), .last_commit = Nanos(query->number(5))},
+         .copied = query->number(6) != 0,
+         .prolonged = query->number(7) != 0});
   }
 }
 
@@ -120,7 +122,8 @@ struct NewBoot {
 };
 
 Status add_boot(Database& db, const NewBoot& boot) {
-  auto close = db.query("UPDATE boot SET last_ns = (SELECT last_ns FROM mark) WHERE last_ns IS NULL");
+  auto close =
+      db.query("UPDATE boot SET last_ns = (SELECT last_ns FROM mark) WHERE last_ns IS NULL");
   if (!close) return close.error();
   if (auto done = close->step(); !done) return done.error();
   auto insert = db.query(
@@ -158,10 +161,10 @@ Result<bool> any_timer_ran(Database& db, const std::vector<BootRow>& rows) {
 }
 
 Error copied_error(const std::string& path) {
-  return unavailable(
-      cat("the store ", quoted(path), " was copied from another machine. Tokens issued since that copy "
-          "are not in it, so it is refused until an operator has looked at it: see "
-          "docs/guides/restore.md"));
+  return unavailable(cat("the store ", quoted(path),
+                         " was copied from another machine. Tokens issued since that copy "
+                         "are not in it, so it is refused until an operator has looked at it: see "
+                         "docs/guides/restore.md"));
 }
 
 enum class Arrival { SameBoot, FirstBoot, Reboot, Copy, OtherNamespace };
@@ -170,7 +173,8 @@ Arrival classify(const std::vector<BootRow>& rows, const os::ClockName& here) {
   if (rows.empty()) return Arrival::FirstBoot;
   const os::ClockName& there = rows.back().name;
   if (there.boot_id == here.boot_id) {
-    return there.time_namespace == here.time_namespace ? Arrival::SameBoot : Arrival::OtherNamespace;
+    return there.time_namespace == here.time_namespace ? Arrival::SameBoot
+                                                       : Arrival::OtherNamespace;
   }
   const bool same_machine = !here.machine_id.empty() && there.machine_id == here.machine_id;
   return same_machine ? Arrival::Reboot : Arrival::Copy;
@@ -207,7 +211,8 @@ Status enter_new_boot(Database& db, const SqliteOptions& options, Nanos now,
   return add_boot(db, {options.clock_name, now, copy, prolonged});
 }
 
-// Under the write lock: of several processes one sees the new boot first, the others find it entered.
+// Under the write lock: of several processes one sees the new boot first, the others find it
+// entered.
 Result<Entered> enter_locked(Database& db, const SqliteOptions& options, Nanos now) {
   if (auto ok = check_schema(db, options.path); !ok) return ok.error();
   auto rows = read_boots(db);
@@ -217,10 +222,10 @@ Result<Entered> enter_locked(Database& db, const SqliteOptions& options, Nanos n
   switch (kind) {
     case Arrival::SameBoot: break;
     case Arrival::OtherNamespace:
-      return unavailable(cat("the store ", quoted(options.path), " is in use under another time namespace (",
+      return unavailable(cat("the store ", quoted(options.path),
+                             " is in use under another time namespace (",
                              rows->back().name.time_namespace, ", here ",
-                             options.clock_name.time_namespace,
-                             "): the clocks do not compare"));
+                             options.clock_name.time_namespace, "): the clocks do not compare"));
     case Arrival::FirstBoot:
     case Arrival::Reboot:
     case Arrival::Copy: {

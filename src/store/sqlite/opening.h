@@ -8,8 +8,8 @@
 
 namespace stint::store {
 
-// Makes the file if it is missing and allowed; refuses file systems on which SQLite's locks or syncs
-// cannot be relied on.
+// Makes the file if it is missing and allowed; refuses file systems on which SQLite's locks or
+// syncs cannot be relied on.
 Result<bool> make_file(const SqliteOptions& options);
 
 struct Entered {

@@ -1,9 +1,10 @@
 // The reboot rule as arithmetic: what a timer is worth after the machine started anew.
 //
-// The boot-time clock starts at zero with each boot, and unsynced renewals of the last moments may be
-// gone. So a timer that had not run out at the last time that the surviving log shows gets its full
-// length again from the first opening under the new boot; one that had, stays fired. One mark per
-// boot is written; no timer is.                                                              G3 G4
+// The boot-time clock starts at zero with each boot, and unsynced renewals of the last moments may
+// be gone. So a timer that had not run out at the last time that the surviving log shows gets its
+// full length again from the first opening under the new boot; one that had, stays fired. One mark
+// per boot is written; no timer is.                                                              G3
+// G4
 #pragma once
 
 #include <cstdint>
@@ -14,8 +15,9 @@
 namespace stint::store {
 
 struct Boot {
-  Nanos first_open{0};   // on this boot's clock
-  Nanos last_commit{0};  // the latest commit that survived; moves while this boot is the present one
+  Nanos first_open{0};  // on this boot's clock
+  Nanos last_commit{
+      0};  // the latest commit that survived; moves while this boot is the present one
 };
 
 // Boots in order; index 0 is the boot under which the store was made, the last is the present one.

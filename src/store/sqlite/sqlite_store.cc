@@ -17,27 +17,36 @@ namespace {
 
 constexpr std::size_t kMostConnections = 4;
 constexpr std::size_t kMostInBatch = 256;
-// The first process to open the file reads the whole log again: short commands keep it short. A process
-// that stays pays for a longer one once, and is not held up by copying it back all the time.
+// The first process to open the file reads the whole log again: short commands keep it short. A
+// process that stays pays for a longer one once, and is not held up by copying it back all the
+// time.
 constexpr int kShortLog = 80;
 constexpr int kLongLog = 2000;
 constexpr unsigned kBatchesOfAStayer = 50;
 
-// Every key's wake-up topic: what comes after the first slash, so that the records of one resource
-// share one; appended records share their prefix's.
+// Every key's wake-up topic: what stands between the first slash and a unit separator, so that the
+// records of one resource share one; appended records share their prefix's.
 std::string_view topic_of(std::string_view key) {
   const std::size_t slash = key.find('/');
-  const std::string_view rest = slash == std::string_view::npos ? key : key.substr(slash + 1);
+  std::string_view rest = slash == std::string_view::npos ? key : key.substr(slash + 1);
+  rest = rest.substr(0, rest.find('\x1F'));
   return rest.empty() ? key : rest;
 }
 
 using Rows = std::vector<Row>;
 
+// Whatever the row is, the step does the same: nothing to look at.
+bool blind(const Step& step) {
+  if (step.kind == Step::Kind::Append) return true;
+  return step.kind == Step::Kind::Set && step.expect == Expect::Any && !step.demand &&
+         (step.timer == Step::TimerOp::Start || step.timer == Step::TimerOp::Stop);
+}
+
 // The rows that the steps are about, or the first step that does not hold.
 Result<std::variant<Rows, Conflict>> rows_of(const Moment& moment, const std::vector<Step>& steps) {
   Rows rows;
   for (std::size_t i = 0; i < steps.size(); ++i) {
-    if (steps[i].kind == Step::Kind::Append) {
+    if (blind(steps[i])) {
       rows.emplace_back();
       continue;
     }
@@ -85,9 +94,12 @@ struct SqliteStore::Pending {
   Sync sync;
   Result<CommitAnswer> answer = CommitAnswer(Conflict{});
   bool wrote = false;
+};
 
-  enum State { Waiting, Lead, Done };
-  std::atomic<int> state = Waiting;
+// One read() call that waits for its turn.
+struct SqliteStore::Asked {
+  const std::vector<std::string>& keys;
+  Result<Reading> answer = Reading{};
 };
 
 // A connection on loan; goes back to the pool, or is closed if it was not healthy.
@@ -123,7 +135,9 @@ SqliteStore::SqliteStore(SqliteOptions options, const Clock& clock)
                     .durable = true,
                     .relaxed_renewals = true,
                     .may_lose = "releases and progress of the last moments, in a power cut"},
-      wake_files_(options_.path + "-wake") {}
+      wake_files_(options_.path + "-wake"),
+      reads_(kMostInBatch, [this](const std::vector<Asked*>& batch) { read_batch(batch); }),
+      commits_(kMostInBatch, [this](const std::vector<Pending*>& batch) { run_batch(batch); }) {}
 
 SqliteStore::~SqliteStore() = default;
 
@@ -194,37 +208,59 @@ Error SqliteStore::moved_error() const {
       cat("the store ", quoted(options_.path), " was moved or deleted while in use"));
 }
 
-// A reading of a file that nobody else can reach any more tells nothing.
-Result<Reading> SqliteStore::checked(const Database& db, Result<Reading> reading) const {
-  if (reading && db.moved()) return moved_error();
-  return reading;
+Result<Reading> SqliteStore::read(const std::vector<std::string>& keys) {
+  Asked own{.keys = keys};
+  reads_.run(own);
+  return std::move(own.answer);
 }
 
-Result<Reading> SqliteStore::read(const std::vector<std::string>& keys) {
-  auto db = borrow();
-  if (!db) return db.error();
-  const auto get = [&]() -> Result<Reading> {
-    // One transaction: the records are of one moment.
-    if (auto begun = (*db)->run_often("BEGIN"); !begun) return begun.error();
-    const Moment moment(**db, boots_, clock_.mono().time_since_epoch());
-    Reading out{.entries = {}, .store_wall = clock_.wall(), .store_time = moment.now()};
-    for (const std::string& key : keys) {
-      auto query = (*db)->query("SELECT v, version, boot, fires_ns, ttl_ms FROM record WHERE k = ?");
-      if (!query) return query.error();
-      auto row = query->bind(1, key).step();
-      if (!row) return row.error();
-      Entry& entry = out.entries.emplace_back();
-      entry.key = key;
-      if (!*row) continue;
-      entry.value = query->text(0);
-      entry.version = static_cast<Version>(query->number(1));
-      entry.timer = moment.show(Moment::timer_at(*query, 2));
-    }
-    return out;
+namespace {
+
+Result<Reading> read_keys(Database& db, const Moment& moment,
+                          const std::vector<std::string>& keys) {
+  Reading out;
+  for (const std::string& key : keys) {
+    auto query = db.query("SELECT v, version, boot, fires_ns, ttl_ms FROM record WHERE k = ?");
+    if (!query) return query.error();
+    auto row = query->bind(1, key).step();
+    if (!row) return row.error();
+    Entry& entry = out.entries.emplace_back();
+    entry.key = key;
+    if (!*row) continue;
+    entry.value = query->text(0);
+    entry.version = static_cast<Version>(query->number(1));
+    entry.timer = moment.show(Moment::timer_at(*query, 2));
+  }
+  return out;
+}
+
+}  // namespace
+
+// One transaction for all that arrived together: the records are of one moment.
+void SqliteStore::read_batch(const std::vector<Asked*>& batch) {
+  const auto fail = [&batch](const Error& error) {
+    for (Asked* asked : batch) asked->answer = error;
   };
-  auto reading = get();
-  if (auto ended = (*db)->run_often("COMMIT"); !ended || !reading) db->spoil();
-  return checked(**db, std::move(reading));
+  auto db = borrow();
+  if (!db) return fail(db.error());
+  if (auto begun = (*db)->run_often("BEGIN"); !begun) {
+    db->spoil();
+    return fail(begun.error());
+  }
+  const Moment moment(**db, boots_, clock_.mono().time_since_epoch());
+  const WallTime wall = clock_.wall();
+  for (Asked* asked : batch) {
+    asked->answer = read_keys(**db, moment, asked->keys);
+    if (!asked->answer) {
+      db->spoil();
+      continue;
+    }
+    asked->answer->store_wall = wall;
+    asked->answer->store_time = moment.now();
+  }
+  if (auto ended = (*db)->run_often("COMMIT"); !ended) db->spoil();
+  // A reading of a file that nobody else can reach any more tells nothing.
+  if ((*db)->moved()) fail(moved_error());
 }
 
 Result<Reading> SqliteStore::scan(const ScanRange& range) {
@@ -237,11 +273,11 @@ Result<Reading> SqliteStore::scan(const ScanRange& range) {
   const std::string& low = range.backwards ? range.prefix : std::max(range.prefix, range.after);
   const std::string& high =
       range.backwards && !range.after.empty() ? std::min(range.after, end) : end;
-  auto query = (*db)->query(range.backwards
-                                ? "SELECT k, v, version, boot, fires_ns, ttl_ms FROM record"
-                                  " WHERE k >= ? AND k < ? ORDER BY k DESC LIMIT ?"
-                                : "SELECT k, v, version, boot, fires_ns, ttl_ms FROM record"
-                                  " WHERE k >= ? AND k < ? ORDER BY k LIMIT ?");
+  auto query =
+      (*db)->query(range.backwards ? "SELECT k, v, version, boot, fires_ns, ttl_ms FROM record"
+                                     " WHERE k >= ? AND k < ? ORDER BY k DESC LIMIT ?"
+                                   : "SELECT k, v, version, boot, fires_ns, ttl_ms FROM record"
+                                     " WHERE k >= ? AND k < ? ORDER BY k LIMIT ?");
   if (!query) return query.error();
   // `after` itself is left out: one more is asked for.
   constexpr std::size_t kMost = 1U << 30U;
@@ -257,7 +293,8 @@ Result<Reading> SqliteStore::scan(const ScanRange& range) {
                            .version = static_cast<Version>(query->number(2)),
                            .timer = moment.show(Moment::timer_at(*query, 3))});
   }
-  return checked(**db, std::move(out));
+  if ((*db)->moved()) return moved_error();
+  return out;
 }
 
 Result<CommitAnswer> SqliteStore::commit(const std::vector<Step>& steps, Sync sync) {
@@ -268,50 +305,8 @@ Result<CommitAnswer> SqliteStore::commit(const std::vector<Step>& steps, Sync sy
     }
   }
   Pending own{.steps = steps, .sync = sync};
-  {
-    const MutexLock lock(queue_mutex_);
-    queue_.push_back(&own);
-    if (!led_) {
-      led_ = true;
-      own.state = Pending::Lead;
-    }
-  }
-  own.state.wait(Pending::Waiting);
-  if (own.state == Pending::Lead) lead(own);
+  commits_.run(own);
   return std::move(own.answer);
-}
-
-// Runs batches until its own commit is done, then hands over to the next in line.
-void SqliteStore::lead(Pending& own) {
-  while (own.state != Pending::Done) {
-    std::vector<Pending*> batch;
-    {
-      const MutexLock lock(queue_mutex_);
-      while (!queue_.empty() && batch.size() < kMostInBatch) {
-        batch.push_back(queue_.front());
-        queue_.pop_front();
-      }
-    }
-    run_batch(batch);
-    for (Pending* pending : batch) {
-      pending->state = Pending::Done;
-      // From here on the others may be gone.
-      if (pending != &own) pending->state.notify_one();
-    }
-  }
-  Pending* next = nullptr;
-  {
-    const MutexLock lock(queue_mutex_);
-    if (queue_.empty()) {
-      led_ = false;
-    } else {
-      next = queue_.front();
-    }
-  }
-  if (next != nullptr) {
-    next->state = Pending::Lead;
-    next->state.notify_one();
-  }
 }
 
 void SqliteStore::run_batch(const std::vector<Pending*>& batch) {

@@ -1,13 +1,13 @@
 // `sqlite:PATH` - the default store: one file, several processes of one machine.
 //
-// Write-ahead log; a durable commit is synced before it is acknowledged, and commits of several threads
-// that arrive together share one transaction and one sync. Time is the boot-time clock, named in the
-// file (boot, time namespace, machine), so that no step of the wall clock moves a lease.  G4 G11
+// Write-ahead log; a durable commit is synced before it is acknowledged, and commits of several
+// threads that arrive together share one transaction and one sync. Time is the boot-time clock,
+// named in the file (boot, time namespace, machine), so that no step of the wall clock moves a
+// lease.  G4 G11
 #pragma once
 
 #include <atomic>
 #include <condition_variable>
-#include <deque>
 #include <memory>
 #include <string>
 #include <utility>
@@ -17,6 +17,7 @@
 #include "os/clock.h"
 #include "os/wake_files.h"
 #include "store/seam.h"
+#include "store/sqlite/combiner.h"
 #include "store/sqlite/reboot.h"
 
 namespace stint::store {
@@ -27,14 +28,15 @@ using FileId = std::pair<std::uint64_t, std::uint64_t>;  // device and inode
 struct SqliteOptions {
   std::string path;
   os::ClockName clock_name;
-  Millis busy{5000};          // the longest wait for another process
+  Millis busy{5000};  // the longest wait for another process
   bool may_create = true;
-  bool accept_copy = false;   // an operator says that this copy of a store is to be used
+  bool accept_copy = false;  // an operator says that this copy of a store is to be used
 };
 
 class SqliteStore final : public Store {
  public:
-  static Result<std::unique_ptr<SqliteStore>> open(const SqliteOptions& options, const Clock& clock);
+  static Result<std::unique_ptr<SqliteStore>> open(const SqliteOptions& options,
+                                                   const Clock& clock);
   ~SqliteStore() override;
 
   const Capabilities& capabilities() const override { return capabilities_; }
@@ -48,15 +50,15 @@ class SqliteStore final : public Store {
 
  private:
   struct Pending;
+  struct Asked;
   class Borrowed;
 
   SqliteStore(SqliteOptions options, const Clock& clock);
   Result<Borrowed> borrow();
   void give_back(std::unique_ptr<Database> connection, bool healthy);
   Error moved_error() const;
-  Result<Reading> checked(const Database& db, Result<Reading> reading) const;
 
-  void lead(Pending& own);
+  void read_batch(const std::vector<Asked*>& batch);
   void run_batch(const std::vector<Pending*>& batch);
   Status commit_batch(const std::vector<Pending*>& batch, bool& unknown);
   Status apply_batch(Database& db, const std::vector<Pending*>& batch);
@@ -81,9 +83,8 @@ class SqliteStore final : public Store {
   std::vector<std::unique_ptr<Database>> idle_ GUARDED_BY(mutex_);
   std::size_t open_ GUARDED_BY(mutex_) = 0;
 
-  Mutex queue_mutex_;
-  std::deque<Pending*> queue_ GUARDED_BY(queue_mutex_);
-  bool led_ GUARDED_BY(queue_mutex_) = false;
+  Combiner<Asked> reads_;
+  Combiner<Pending> commits_;
 };
 
 }  // namespace stint::store
