@@ -3,7 +3,7 @@
 set -eu
 build="g++ cmake ninja-build ccache libsqlite3-dev libboost-json1.81-dev libexpected-dev libtomlplusplus-dev"
 tests="libgtest-dev librapidcheck-dev libbenchmark-dev strace faketime hyperfine sqlite3 util-linux procps
-  clang clang-format clang-tidy git python3 pkg-config"
+  clang clang-format clang-tidy git python3 pkg-config postgresql-15 redis-server etcd-server"
 wanted=""
 for group in "$@"; do
   wanted="$wanted ${!group}"
@@ -18,7 +18,13 @@ sudo=""
 [ "$(id -u)" -eq 0 ] || sudo=sudo
 export DEBIAN_FRONTEND=noninteractive
 log=$(mktemp)
-# No service of a package is started: the tests start their own servers.
+# No service of a package is started: the tests start their own servers on loopback.
+policy=/usr/sbin/policy-rc.d
+if [ ! -e $policy ]; then
+  printf '#!/bin/sh\nexit 101\n' | $sudo tee $policy >/dev/null
+  $sudo chmod +x $policy
+  trap '$sudo rm -f $policy' EXIT
+fi
 install() { $sudo apt-get install -y --no-install-recommends $missing >"$log" 2>&1; }
 install || { $sudo apt-get update >"$log" 2>&1 && install; } || { cat "$log" >&2; exit 1; }
 rm -f "$log"
