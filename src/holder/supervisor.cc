@@ -143,7 +143,9 @@ void Supervisor::on_tree() {
     request_.say("the guardian process was killed: stopping the work");
     end_.how = RunEnd::How::Unguarded;
   }
-  if (news.exited && phase_ == Phase::Running && end_.how == RunEnd::How::Exited) judge_exit();
+  if (news.exited && phase_ == Phase::Running && end_.how == RunEnd::How::Exited) {
+    judge_exit(news.overdue);
+  }
   if (news.empty) {
     done_ = true;
     return;
@@ -164,9 +166,9 @@ void Supervisor::on_tree() {
 
 // A child that is gone when the lease is too was ended for that, whoever saw it first: after a
 // freeze the guardian may wake up before us.
-void Supervisor::judge_exit() {
+void Supervisor::judge_exit(bool by_guardian) {
   const KeeperState state = keeper_.state();
-  if (state.standing == KeeperState::Standing::Holding) return;
+  if (state.standing == KeeperState::Standing::Holding && !by_guardian) return;
   const bool lost = state.standing == KeeperState::Standing::Lost;
   end_.how = lost ? RunEnd::How::Lost : RunEnd::How::Overdue;
   end_.lost = state.lost;

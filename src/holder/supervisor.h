@@ -63,7 +63,7 @@ class Supervisor {
   bool turn();  // one look at everything; false: done
   void on_signals();
   void on_tree();
-  void judge_exit();
+  void judge_exit(bool by_guardian);
   void on_leases();
   void on_progress();
   void on_time();

@@ -177,6 +177,7 @@ class Guardian {
   void overdue() {
     const std::int64_t since = now_ns();
     while (now_ns() >= page_.kill_at_ns) {
+      page_.overdue = 1;
       kill_round();
       const bool empty = reap();
       const char state = process_state(duty_.supervisor);

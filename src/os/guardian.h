@@ -21,6 +21,7 @@ struct GuardianPage {
   std::atomic<int> wait_status = 0;
   std::atomic<int> exited = 0;
   std::atomic<int> empty = 0;
+  std::atomic<int> overdue = 0;  // it ended the tree because the time was up
 };
 
 struct GuardianDuty {

@@ -104,6 +104,7 @@ Tree::News Tree::look() {
   news.exited = child_status_.has_value();
   news.wait_status = child_status_.value_or(0);
   if (shared_->empty != 0) news.empty = true;
+  news.overdue = shared_->overdue != 0;
   news.guardian_gone = guardian_gone_ && !dismissed_ && shared_->empty == 0;
   return news;
 }

@@ -54,6 +54,7 @@ class Tree {
     bool suspended = false;  // stopped from the terminal (Ctrl-Z)
     bool empty = false;      // no process of the tree is alive
     bool guardian_gone = false;
+    bool overdue = false;  // the guardian ended it: the time was up, and nobody else did
   };
   News look();
 
