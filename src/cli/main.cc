@@ -13,8 +13,6 @@
 
 namespace {
 
-using stint::cli::Parsed;
-
 int bad_usage(const std::vector<std::string>& arguments, const stint::Error& error) {
   // The words could not be read, so --json is looked for by hand; only before the child's own
   // words.

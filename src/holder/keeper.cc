@@ -22,7 +22,7 @@ Keeper::Keeper(api::Leases& leases, const Clock& clock, Random& random,
       policy.emplace(settings_for(one), one.sent_at, one.granted_ttl, random_);
     }
     CHECK(policy || one.borrowed, "a lease of our own without its ttl");
-    all_.push_back({std::move(one), std::move(policy)});
+    all_.push_back({std::move(one), policy});
   }
 }
 
