@@ -55,7 +55,7 @@ Result<std::variant<Rows, Conflict>> rows_of(const Moment& moment, const std::ve
     if (!holds(steps[i], *row, moment.state(row->timer))) {
       return std::variant<Rows, Conflict>(Conflict{i});
     }
-    rows.push_back(std::move(*row));
+    rows.push_back(*row);
   }
   return std::variant<Rows, Conflict>(std::move(rows));
 }
