@@ -85,7 +85,7 @@ TEST_P(SteppedClock, UnderARunningHolderChangesNothing) {
   const std::string offset = stint.dir().file("offset");
   const std::string stop = stint.dir().file("stop");
   write_text(offset, "+0\n");
-  Command command = stint.command({"run", "r", "--ttl", "2s", "--", "sh", "-c",
+  Command command = stint.command({"run", "r", "--ttl", "1s", "--", "sh", "-c",
                                    cat("while [ ! -e ", stop, " ]; do sleep 0.05; done")});
   command.env.emplace_back("LD_PRELOAD", kPreload);
   command.env.emplace_back("FAKETIME_TIMESTAMP_FILE", offset);
@@ -99,7 +99,7 @@ TEST_P(SteppedClock, UnderARunningHolderChangesNothing) {
   bool held = true;
   wait_until([&] {
     held = held && stint.held("r") && holder.running();
-    return !held || now() - stepped_at > milliseconds(4200);
+    return !held || now() - stepped_at > milliseconds(2200);
   });
   EXPECT_TRUE(held) << holder.err();
   write_text(stop, "x");
