@@ -127,6 +127,16 @@ TEST_F(StoreLifeTest, RestoringTheSameBackupTwiceNeverRepeatsAToken) {
   EXPECT_EQ(recovered(store_, past).value().meta.floor, past);
 }
 
+// The floor by time is no help here: the clock stands still between the two recoveries.
+// EVIDENCE-OF: G1 G12
+TEST_F(StoreLifeTest, TwoRecoveriesInOneMomentDoNotMeet) {
+  store::MemoryStore first(clock_);
+  const Token before = grant(first, recovered(first).value());
+  store::MemoryStore second(clock_);
+  const Token after = grant(second, recovered(second).value());
+  EXPECT_GT(after, before);
+}
+
 TEST_F(StoreLifeTest, ARecoveredEmptyStoreDescendsFromTheOneThatIsRemembered) {
   const Life before = begin(store_).value();
   grant(store_, before);
