@@ -253,6 +253,32 @@ TEST(LockedByAStoppedProcess, AlsoWhileItPutsTheLogInOrder) {
   EXPECT_TRUE(stint.held("kept"));
 }
 
+// Of two first users one makes the log in the very moment in which the other misses it.
+TEST(FirstUse, ALogThatAnotherMakesMeanwhileIsNotOpenedForReadingOnly) {
+  SKIP_WITHOUT_STRACE();
+  const Stint stint;
+  const std::string log = stint.database() + "-wal";
+  Command late = stint.command({"acquire", "late", "--ttl", "1h"});
+  const std::vector<std::string> before = {"strace", "-f",
+                                           "-o",     stint.dir().file("trace"),
+                                           "-P",     log,
+                                           "-e",     "trace=openat",
+                                           "-e",     "inject=openat:delay_exit=1500000:when=1",
+                                           "--"};
+  late.argv.insert(late.argv.begin(), before.begin(), before.end());
+  Child child(late);
+  // It has missed the log and is held up; nobody else would make it now.
+  ASSERT_TRUE(wait_until([&] {
+    return read_text(stint.dir().file("trace")).find("ENOENT") != std::string::npos;
+  })) << child.err();
+  EXPECT_FALSE(std::filesystem::exists(log));
+  EXPECT_EQ(stint({"acquire", "first", "--ttl", "1h"}).exit_code, 0);
+  const auto exit = child.wait(milliseconds(20'000));
+  ASSERT_TRUE(exit);
+  EXPECT_EQ(exit->code, 0) << child.err();
+  EXPECT_TRUE(stint.held("late") && stint.held("first"));
+}
+
 // ---- Syncs that go on failing
 
 // EVIDENCE-OF: G11

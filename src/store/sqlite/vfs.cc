@@ -15,11 +15,19 @@ sqlite3_vfs* base() {
   return found;
 }
 
+// A log that is there is opened without the flag to create it: SQLite would sync its directory.
+// Where it is not there, SQLite tries again for reading only, and finds the log that another process
+// made in that moment: this connection would never write.
 int open_quietly(sqlite3_vfs* /*vfs*/, const char* path, sqlite3_file* file, int flags, int* out) {
   const bool log = (flags & SQLITE_OPEN_WAL) != 0 && (flags & SQLITE_OPEN_CREATE) != 0;
   if (log) {
-    const int opened = base()->xOpen(base(), path, file, flags & ~SQLITE_OPEN_CREATE, out);
-    if (opened == SQLITE_OK) return opened;
+    int got = 0;
+    const int opened = base()->xOpen(base(), path, file, flags & ~SQLITE_OPEN_CREATE, &got);
+    if (opened == SQLITE_OK && (got & SQLITE_OPEN_READONLY) == 0) {
+      if (out != nullptr) *out = got;
+      return opened;
+    }
+    if (opened == SQLITE_OK) file->pMethods->xClose(file);
   }
   return base()->xOpen(base(), path, file, flags, out);
 }
