@@ -1,5 +1,6 @@
 #include "app/opened.h"
 
+#include "app/modules.h"
 #include "base/text.h"
 #include "service/lease_service.h"
 #include "service/ledger.h"
@@ -48,13 +49,19 @@ Result<std::unique_ptr<store::Store>> open_store(const OpenOptions& options,
                                                  const UrlOptions& parsed, const Clock& clock,
                                                  bool accept_copy) {
   const StoreUrl& url = options.url;
+  // Who names the generation means a store that is there.
+  const bool may_create = options.may_create && !parsed.pinned;
   if (url.scheme == "memory") {
     return std::unique_ptr<store::Store>(std::make_unique<store::MemoryStore>(clock));
+  }
+  if (!url.module.empty()) {
+    return open_module_store(
+        url.module, {.address = url, .timeout = parsed.timeout, .may_create = may_create}, clock);
   }
   const store::SqliteOptions sqlite{.path = url.path,
                                     .clock_name = os::clock_name(),
                                     .busy = parsed.timeout,
-                                    .may_create = options.may_create && !parsed.pinned,
+                                    .may_create = may_create,
                                     .accept_copy = accept_copy};
   auto store = store::SqliteStore::open(sqlite, clock);
   if (!store) return store.error();

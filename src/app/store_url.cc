@@ -9,68 +9,224 @@
 namespace stint::app {
 namespace {
 
-constexpr std::array<std::string_view, 3> kOptions = {"timeout", "generation", "keep_events"};
+using Names = std::vector<std::string_view>;
 
-struct Password {
-  std::size_t from = 0;
-  std::size_t length = 0;
+// What every store takes.
+const Names kCommonOptions = {"timeout", "generation", "keep_events"};
+
+enum class Form { Nothing, Path, Network };
+
+struct Scheme {
+  std::string_view name;
+  std::string_view module;  // empty: part of the program
+  Form form;
+  std::string_view example;
+  Names options;  // besides the common ones
 };
 
-// "scheme://user:PASSWORD@host"
-Password find_password(std::string_view text) {
-  const std::size_t start = text.find("://");
-  if (start == text.npos) return {};
-  const std::string_view authority = text.substr(start + 3, text.find('/', start + 3) - start - 3);
-  const std::size_t at = authority.rfind('@');
-  const std::size_t colon = authority.find(':');
-  if (at == authority.npos || colon == authority.npos || colon > at) return {};
-  return {start + 3 + colon + 1, at - colon - 1};
+const std::vector<Scheme>& schemes() {
+  static const std::vector<Scheme> all = {
+      {"sqlite", "", Form::Path, "sqlite:/path/stint.db", {}},
+      {"memory", "", Form::Nothing, "memory:", {}},
+      {"postgres", "postgres", Form::Network, "postgres://user@host/database", {}},
+      {"postgresql", "postgres", Form::Network, "postgresql://user@host/database", {}},
+      {"redis", "redis", Form::Network, "redis://host:6379/0", {}},
+      {"rediss", "redis", Form::Network, "rediss://host:6379/0", {}},
+      {"redis+unix", "redis", Form::Path, "redis+unix:/run/redis.sock", {}},
+      {"etcd", "etcd", Form::Network, "etcd://host1:2379,host2:2379", {}},
+  };
+  return all;
 }
 
-Status parse_options(std::string_view text, StoreUrl& url) {
+std::string known_schemes() {
+  std::string out;
+  for (const Scheme& scheme : schemes()) {
+    if (scheme.form == Form::Nothing) continue;
+    out += cat(out.empty() ? "" : ", ", scheme.name, ":");
+  }
+  return out;
+}
+
+// Options that hold a secret.
+bool secret(std::string_view option) { return option == "password" || option == "sslpassword"; }
+
+Result<std::string> percent_decoded(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      out += text[i];
+      continue;
+    }
+    const auto digit = [&](std::size_t at) -> int {
+      if (at >= text.size()) return -1;
+      const char c = text[at];
+      if (c >= '0' && c <= '9') return c - '0';
+      if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+      if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+      return -1;
+    };
+    const int byte = digit(i + 1) < 0 || digit(i + 2) < 0 ? 0 : digit(i + 1) * 16 + digit(i + 2);
+    if (byte == 0) return invalid("the store URL has a % that no two hexadecimal digits follow");
+    out += static_cast<char>(byte);
+    i += 2;
+  }
+  return out;
+}
+
+Result<store::Host> parse_host(std::string_view text) {
+  store::Host host;
+  std::size_t colon = text.rfind(':');
+  if (text.starts_with('[')) {
+    const std::size_t close = text.find(']');
+    if (close == text.npos) return invalid("the store URL has a [ without its ]");
+    host.name = text.substr(1, close - 1);
+    colon = text.find(':', close);
+  } else {
+    host.name = text.substr(0, colon);
+  }
+  if (colon != text.npos) {
+    const auto port = parse_digits(text.substr(colon + 1));
+    if (!port || *port == 0 || *port > 65'535) {
+      return invalid(cat("the store URL has a port that is none: ", quoted(text)));
+    }
+    host.port = static_cast<std::uint16_t>(*port);
+  }
+  if (host.name.empty()) return invalid("the store URL names no host");
+  return host;
+}
+
+// "//user:PASSWORD@host:port,host:port/path"
+Status parse_network(std::string_view rest, StoreUrl& url) {
+  if (!rest.starts_with("//")) {
+    return invalid(
+        cat(quoted(url.printable), " is not a store URL: // is missing after ", url.scheme, ":"));
+  }
+  rest.remove_prefix(2);
+  const std::size_t slash = rest.find('/');
+  std::string_view authority = rest.substr(0, slash);
+  if (slash != rest.npos) {
+    auto path = percent_decoded(rest.substr(slash + 1));
+    if (!path) return path.error();
+    url.path = *path;
+  }
+  if (const std::size_t at = authority.rfind('@'); at != authority.npos) {
+    const std::string_view login = authority.substr(0, at);
+    const std::size_t colon = login.find(':');
+    auto user = percent_decoded(login.substr(0, colon));
+    if (!user) return user.error();
+    url.user = *user;
+    if (colon != login.npos) {
+      auto password = percent_decoded(login.substr(colon + 1));
+      if (!password) return password.error();
+      url.password = *password;
+    }
+    authority.remove_prefix(at + 1);
+  }
+  if (authority.empty()) return {};
+  for (const std::string_view text : split(authority, ',')) {
+    auto host = parse_host(text);
+    if (!host) return host.error();
+    url.hosts.push_back(*host);
+  }
+  return {};
+}
+
+Status parse_options(std::string_view text, const Scheme& scheme, StoreUrl& url) {
   for (const std::string_view pair : split(text, '&')) {
     const std::size_t equals = pair.find('=');
     const std::string_view name = pair.substr(0, equals);
-    if (equals == pair.npos || std::ranges::find(kOptions, name) == kOptions.end()) {
-      return invalid(cat("the store URL has an unknown option ", quoted(name),
-                         " (known: timeout, generation, keep_events)"));
+    const bool known = std::ranges::find(kCommonOptions, name) != kCommonOptions.end() ||
+                       std::ranges::find(scheme.options, name) != scheme.options.end();
+    if (equals == pair.npos || !known) {
+      std::string names;
+      for (const Names& some : {kCommonOptions, scheme.options}) {
+        for (const std::string_view one : some) names += cat(names.empty() ? "" : ", ", one);
+      }
+      return invalid(
+          cat("the store URL has an unknown option ", quoted(name), " (known: ", names, ")"));
     }
-    url.options[std::string(name)] = pair.substr(equals + 1);
+    auto value = percent_decoded(pair.substr(equals + 1));
+    if (!value) return value.error();
+    url.options[std::string(name)] = *value;
+    url.has_password |= secret(name);
   }
   return {};
+}
+
+// The URL without its secrets; works on any text, also on one that is no URL.
+std::string without_secrets(std::string_view text) {
+  std::string out;
+  std::size_t end = text.find('?');
+  std::string_view front = text.substr(0, end);
+  if (const std::size_t start = front.find("://"); start != front.npos) {
+    const std::size_t slash = front.find('/', start + 3);
+    const std::string_view authority = front.substr(start + 3, slash - start - 3);
+    const std::size_t at = authority.rfind('@');
+    const std::size_t colon = authority.find(':');
+    if (at != authority.npos && colon != authority.npos && colon + 1 < at) {
+      out = cat(front.substr(0, start + 3 + colon + 1), "***", front.substr(start + 3 + at));
+    }
+  }
+  if (out.empty()) out = front;
+  if (end == text.npos) return out;
+  char separator = '?';
+  for (const std::string_view pair : split(text.substr(end + 1), '&')) {
+    const std::string_view name = pair.substr(0, pair.find('='));
+    out += separator;
+    out += secret(name) ? cat(name, "=***") : std::string(pair);
+    separator = '&';
+  }
+  return out;
 }
 
 }  // namespace
 
 std::string StoreUrl::identity() const {
-  return scheme == "sqlite" ? cat("sqlite:", path) : printable.substr(0, printable.find('?'));
+  for (const Scheme& known : schemes()) {
+    if (known.name == scheme && known.form == Form::Path) return cat(scheme, ":", path);
+  }
+  std::string out = cat(scheme, "://");
+  for (const store::Host& host : hosts) {
+    out += cat(&host == hosts.data() ? "" : ",", host.name, ":", host.port);
+  }
+  return cat(out, "/", path);
 }
 
 Result<StoreUrl> parse_store_url(std::string_view text) {
   StoreUrl url;
   url.whole = text;
-  const Password password = find_password(text);
-  url.has_password = password.length > 0;
-  url.printable = text;
-  if (url.has_password) url.printable.replace(password.from, password.length, "***");
+  url.printable = without_secrets(text);
   const std::size_t colon = text.find(':');
   if (colon == text.npos || colon == 0) {
     return invalid(
         cat(quoted(url.printable), " is not a store URL (example: sqlite:/path/stint.db)"));
   }
   url.scheme = text.substr(0, colon);
+  const auto scheme = std::ranges::find(schemes(), url.scheme, &Scheme::name);
+  if (scheme == schemes().end()) {
+    return invalid(cat("stores of kind ", quoted(url.scheme),
+                       " are not known to this stint; known: ", known_schemes()));
+  }
   std::string_view rest = text.substr(colon + 1);
   if (const std::size_t question = rest.find('?'); question != rest.npos) {
-    if (auto ok = parse_options(rest.substr(question + 1), url); !ok) return ok.error();
+    if (auto ok = parse_options(rest.substr(question + 1), *scheme, url); !ok) return ok.error();
     rest = rest.substr(0, question);
   }
-  if (url.scheme == "memory") return url;
-  if (url.scheme != "sqlite") {
-    return invalid(
-        cat("stores of kind ", quoted(url.scheme), " are not known to this stint; known: sqlite:"));
+  url.module = scheme->module;
+  switch (scheme->form) {
+    case Form::Nothing: break;
+    case Form::Path:
+      if (rest.empty()) {
+        return invalid(cat(url.scheme, ": needs a path (example: ", scheme->example, ")"));
+      }
+      url.path = os::absolute(std::string(rest));
+      break;
+    case Form::Network: {
+      if (auto ok = parse_network(rest, url); !ok) return ok.error();
+      url.has_password |= !url.password.empty();
+      break;
+    }
   }
-  if (rest.empty()) return invalid("sqlite: needs a path (example: sqlite:/path/stint.db)");
-  url.path = os::absolute(std::string(rest));
   return url;
 }
 

@@ -231,7 +231,7 @@ void LeaseService::committed(Settled& settled, const store::Committed& done) {
   if (change.own && anchors_ != nullptr) {
     anchors_->remember({settled.before.generation, done.revision, change.own->token});
   }
-  ledger_.appended();
+  ledger_.appended(done.revision);
   const core::Record& before = settled.before.seen.record;
   settled.after.seen.record = applied(before, change, done.granted_ttl[1]);
   settled.granted_ttl = trusted(done.granted_ttl[1], settled.after.seen.record.timers.cap);

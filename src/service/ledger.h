@@ -31,8 +31,8 @@ class Ledger final : public api::Events {
   void refused(const api::Event& event);
   void flush();
 
-  // Call after events were appended by others' commits: now and then removes the oldest.
-  void appended();
+  // Call after a commit that appended events: now and then removes the oldest.
+  void appended(std::uint64_t revision);
 
  private:
   struct Counted {
@@ -53,7 +53,6 @@ class Ledger final : public api::Events {
   Mutex mutex_;
   std::map<CountKey, Counted> counted_ GUARDED_BY(mutex_);
   std::vector<api::Event> due_ GUARDED_BY(mutex_);  // lines of minutes that are over
-  unsigned since_trim_ GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace stint::service

@@ -97,7 +97,7 @@ TEST_F(LedgerTest, KeepsAboutAsManyAsItWasToldAndDropsTheOldest) {
   for (int i = 0; i < 1000; ++i) ASSERT_TRUE(ledger.record(event("k", std::to_string(i))));
   const auto lines = all(ledger);
   EXPECT_GE(lines.size(), 100U);
-  EXPECT_LE(lines.size(), 100U + 2 * 60U);
+  EXPECT_LE(lines.size(), 100U + 4 * 64U);
   EXPECT_EQ(lines.back().owner, "999");
   EXPECT_EQ(std::stoi(lines.front().owner), 1000 - static_cast<int>(lines.size()));
 }

@@ -151,6 +151,10 @@ class Store {
   // Ends the state that Opening::copied tells of. Nothing to do for most stores.
   virtual Status accept() { return {}; }
 
+  // About how many appended records stand under the prefix: a store may count the numbers that it
+  // gave instead of the records.
+  virtual Result<std::uint64_t> appended(const std::string& prefix) = 0;
+
   // The present revision, to be compared with one that was seen before.
   virtual Result<std::uint64_t> revision() = 0;
 };

@@ -101,7 +101,7 @@ TEST(BadInput, AsJsonIsAnErrorObject) {
 
 TEST(BadInput, APasswordInAFlagIsRefused) {
   const Stint stint;
-  const Finished done = stint({"ls", "--store", "sqlite://u:secret@h/x"});
+  const Finished done = stint({"ls", "--store", "postgres://u:secret@h/x"});
   EXPECT_EQ(done.exit_code, 2);
   EXPECT_NE(done.err.find("password"), std::string::npos) << done.err;
   EXPECT_EQ(done.err.find("secret"), std::string::npos) << done.err;

@@ -30,6 +30,9 @@ class Shared final : public store::Store {
     return store_->commit(steps, sync);
   }
   Result<std::unique_ptr<Watch>> watch(std::string_view key) override { return store_->watch(key); }
+  Result<std::uint64_t> appended(const std::string& prefix) override {
+    return store_->appended(prefix);
+  }
   Result<std::uint64_t> revision() override { return store_->revision(); }
 
  private:

@@ -57,6 +57,9 @@ class FaultStore final : public store::Store, public Actor {
   Result<store::CommitAnswer> commit(const std::vector<store::Step>& steps,
                                      store::Sync sync) override;
   Result<std::unique_ptr<Watch>> watch(std::string_view key) override { return truth_.watch(key); }
+  Result<std::uint64_t> appended(const std::string& prefix) override {
+    return truth_.appended(prefix);
+  }
   Result<std::uint64_t> revision() override { return truth_.revision(); }
 
   std::string name() const override { return "store"; }

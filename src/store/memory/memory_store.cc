@@ -218,6 +218,12 @@ Result<std::unique_ptr<Watch>> MemoryStore::watch(std::string_view key) {
   return std::unique_ptr<Watch>(std::make_unique<WakeUp>(watches_, key));
 }
 
+Result<std::uint64_t> MemoryStore::appended(const std::string& prefix) {
+  const MutexLock lock(mutex_);
+  const auto first = records_.lower_bound(prefix);
+  return static_cast<std::uint64_t>(std::distance(first, records_.lower_bound(prefix + "\xFF")));
+}
+
 Result<std::uint64_t> MemoryStore::revision() {
   const MutexLock lock(mutex_);
   return last_version_;

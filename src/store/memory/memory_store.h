@@ -22,6 +22,7 @@ class MemoryStore final : public Store {
   Result<Reading> scan(const ScanRange& range) override;
   Result<CommitAnswer> commit(const std::vector<Step>& steps, Sync sync) override;
   Result<std::unique_ptr<Watch>> watch(std::string_view key) override;
+  Result<std::uint64_t> appended(const std::string& prefix) override;
   Result<std::uint64_t> revision() override;
 
  private:

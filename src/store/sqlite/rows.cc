@@ -20,8 +20,14 @@ Status finish(Result<Query>& query) {
   return {};
 }
 
-Result<std::uint64_t> last_appended(Database& db, const std::string& prefix) {
-  auto query = db.query("SELECT k FROM record WHERE k > ? AND k <= ? ORDER BY k DESC LIMIT 1");
+constexpr const char* kOldestAppended =
+    "SELECT k FROM record WHERE k > ? AND k <= ? ORDER BY k LIMIT 1";
+constexpr const char* kNewestAppended =
+    "SELECT k FROM record WHERE k > ? AND k <= ? ORDER BY k DESC LIMIT 1";
+
+// The number of the oldest or newest appended record; 0: there is none.
+Result<std::uint64_t> appended_at_end(Database& db, const std::string& prefix, const char* end) {
+  auto query = db.query(end);
   if (!query) return query.error();
   const std::string highest = append_key(prefix, 9'999'999'999'999'999);
   auto row = query->bind(1, prefix).bind(2, highest).step();
@@ -74,12 +80,20 @@ Status remove_row(Database& db, const Step& step) {
 }
 
 Status append_row(Database& db, const Step& step, Version version) {
-  const auto last = last_appended(db, step.key);
+  const auto last = appended_at_end(db, step.key, kNewestAppended);
   if (!last) return last.error();
   const std::string key = append_key(step.key, *last + 1);
   auto query = db.query("INSERT INTO record(k, v, version) VALUES(?,?,?)");
   if (query) query->bind(1, key).bind(2, step.value).bind(3, static_cast<std::int64_t>(version));
   return finish(query);
+}
+
+Result<std::uint64_t> count_appended(Database& db, const std::string& prefix) {
+  const auto oldest = appended_at_end(db, prefix, kOldestAppended);
+  if (!oldest) return oldest.error();
+  const auto newest = appended_at_end(db, prefix, kNewestAppended);
+  if (!newest) return newest.error();
+  return *newest == 0 ? 0 : *newest - *oldest + 1;
 }
 
 Result<Mark> read_mark(Database& db) {

@@ -81,6 +81,9 @@ Status touch_row(Database& db, const Step& step, const std::optional<StoredTimer
 Status remove_row(Database& db, const Step& step);
 Status append_row(Database& db, const Step& step, Version version);
 
+// The numbers from the oldest to the newest appended record: counting rows would read them all.
+Result<std::uint64_t> count_appended(Database& db, const std::string& prefix);
+
 // The last version given, and the time of the last commit.
 struct Mark {
   Version seq = 0;

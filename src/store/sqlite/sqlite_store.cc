@@ -403,6 +403,12 @@ Result<std::unique_ptr<Watch>> SqliteStore::watch(std::string_view key) {
   return wake_files_.watch(topic_of(key));
 }
 
+Result<std::uint64_t> SqliteStore::appended(const std::string& prefix) {
+  auto db = borrow();
+  if (!db) return db.error();
+  return count_appended(**db, prefix);
+}
+
 Result<std::uint64_t> SqliteStore::revision() {
   auto db = borrow();
   if (!db) return db.error();

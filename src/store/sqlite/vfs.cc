@@ -16,8 +16,8 @@ sqlite3_vfs* base() {
 }
 
 // A log that is there is opened without the flag to create it: SQLite would sync its directory.
-// Where it is not there, SQLite tries again for reading only, and finds the log that another process
-// made in that moment: this connection would never write.
+// Where it is not there, SQLite tries again for reading only, and finds the log that another
+// process made in that moment: this connection would never write.
 int open_quietly(sqlite3_vfs* /*vfs*/, const char* path, sqlite3_file* file, int flags, int* out) {
   const bool log = (flags & SQLITE_OPEN_WAL) != 0 && (flags & SQLITE_OPEN_CREATE) != 0;
   if (log) {

@@ -1,0 +1,17 @@
+// The modules beside the program: stores whose libraries are not loaded at every start.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "store/module.h"
+
+namespace stint::app {
+
+// `kind`: "postgres", "redis", "etcd". Looked for beside the program (a build folder), in
+// ../lib/stint and ../lib/<architecture>/stint from there (an installed tree), and where this
+// program was configured to be installed.
+store::OpenedStore open_module_store(const std::string& kind, const store::OpenRequest& request,
+                                     const Clock& clock);
+
+}  // namespace stint::app

@@ -1,0 +1,60 @@
+// A store that lives in a module of its own: what it is given to open, and its one entry.
+//
+// PostgreSQL, Redis and etcd need libraries that would slow every start of the program; `app` loads
+// their module on first use. A module exports one function:
+//
+//   STINT_STORE_MODULE(request, clock) { return PostgresStore::open(request, clock); }
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "store/seam.h"
+
+namespace stint::store {
+
+struct Host {
+  std::string name;        // as in the URL; an IPv6 address without its brackets
+  std::uint16_t port = 0;  // 0: not given
+};
+
+// A store URL, taken apart: scheme://user:password@host:port,host:port/path?name=value&...
+struct Address {
+  std::string scheme;
+  std::string user;      // percent-decoded
+  std::string password;  // percent-decoded; never to be printed
+  std::vector<Host> hosts;
+  std::string path;  // what stands after the hosts and a slash, percent-decoded
+  std::map<std::string, std::string> options;  // percent-decoded
+  std::string whole;                           // as given
+  std::string printable;                       // without its secrets
+};
+
+struct OpenRequest {
+  Address address;
+  Millis timeout{5000};  // the longest time that one call may take
+  bool may_create = true;
+};
+
+using OpenedStore = Result<std::unique_ptr<Store>>;
+// Fills `answer`: the objects on both sides are of one build.
+using ModuleEntry = void(const OpenRequest& request, const Clock& clock, OpenedStore* answer);
+constexpr const char* kModuleEntry = "stint_open_store";
+
+#define STINT_STORE_MODULE(request, clock)                                                \
+  static stint::store::OpenedStore stint_open_checked(const stint::store::OpenRequest&,   \
+                                                      const stint::Clock&);               \
+  extern "C" __attribute__((visibility("default"))) void stint_open_store(                \
+      const stint::store::OpenRequest& asked, const stint::Clock& time,                   \
+      stint::store::OpenedStore* answer) {                                                \
+    *answer = stint_open_checked(asked, time);                                            \
+  }                                                                                       \
+  stint::store::OpenedStore stint_open_checked(const stint::store::OpenRequest&(request), \
+                                               const stint::Clock&(clock))
+
+}  // namespace stint::store
