@@ -101,6 +101,12 @@ bool FixedFile::overwrite(const std::string& path, std::string_view content) {
                       static_cast<ssize_t>(content.size());
 }
 
+std::optional<FileId> file_id(const std::string& path) {
+  struct stat file {};
+  if (::stat(path.c_str(), &file) != 0) return std::nullopt;
+  return FileId{file.st_dev, file.st_ino};
+}
+
 void remove_file(const std::string& path) { ::unlink(path.c_str()); }
 
 std::string parent_of(const std::string& path) {

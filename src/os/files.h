@@ -1,6 +1,8 @@
 // Files of Stint's own: small, private, written whole or not at all.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -35,6 +37,14 @@ class FixedFile {
  private:
   Fd file_;
 };
+
+// Device and inode: what a path names, whatever it is called.
+struct FileId {
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+  bool operator==(const FileId&) const = default;
+};
+std::optional<FileId> file_id(const std::string& path);  // empty: not there, or not to be seen
 
 void remove_file(const std::string& path);
 

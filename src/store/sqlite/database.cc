@@ -1,7 +1,6 @@
 #include "store/sqlite/database.h"
 
 #include <sqlite3.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 
@@ -146,10 +145,17 @@ bool Database::moved() const {
   return moved != 0;
 }
 
-std::optional<std::pair<std::uint64_t, std::uint64_t>> Database::file_id() const {
-  struct stat file {};
-  if (moved() || ::stat(path_.c_str(), &file) != 0) return std::nullopt;
-  return std::pair<std::uint64_t, std::uint64_t>(file.st_dev, file.st_ino);
+const volatile std::uint32_t* Database::log_index() const {
+  constexpr int kFirstRegion = 0;
+  constexpr int kRegionBytes = 32 * 1024;
+  sqlite3_file* file = nullptr;
+  sqlite3_file_control(handle_, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+  if (file == nullptr || file->pMethods->iVersion < 2) return nullptr;
+  volatile void* memory = nullptr;
+  if (file->pMethods->xShmMap(file, kFirstRegion, kRegionBytes, 0, &memory) != SQLITE_OK) {
+    return nullptr;
+  }
+  return static_cast<const volatile std::uint32_t*>(memory);
 }
 
 int Database::on_busy(void* self, int tries) {

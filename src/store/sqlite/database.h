@@ -68,8 +68,9 @@ class Database {
 
   // The file at the path is no longer the one that is open.
   bool moved() const;
-  // Device and inode of the file at the path; empty if it is gone.
-  std::optional<std::pair<std::uint64_t, std::uint64_t>> file_id() const;
+  // The header of the log's index, shared by all processes; null if it cannot be had. Stays while a
+  // connection to this file is open.
+  const volatile std::uint32_t* log_index() const;
 
   // From SQLite's last error, with what to do about it.
   Error error() const;

@@ -20,12 +20,7 @@ Status finish(Result<Query>& query) {
   return {};
 }
 
-constexpr const char* kOldestAppended =
-    "SELECT k FROM record WHERE k > ? AND k <= ? ORDER BY k LIMIT 1";
-constexpr const char* kNewestAppended =
-    "SELECT k FROM record WHERE k > ? AND k <= ? ORDER BY k DESC LIMIT 1";
-
-// The number of the oldest or newest appended record; 0: there is none.
+// The number of the oldest or newest appended row; 0: there is none.
 Result<std::uint64_t> appended_at_end(Database& db, const std::string& prefix, const char* end) {
   auto query = db.query(end);
   if (!query) return query.error();
@@ -37,7 +32,40 @@ Result<std::uint64_t> appended_at_end(Database& db, const std::string& prefix, c
 
 }  // namespace
 
-bool holds(const Step& step, const Row& row, TimerState timer) {
+TimerState Moment::state(const std::optional<StoredTimer>& timer) const {
+  if (!timer) return TimerState::None;
+  return now_ < fires_now(*timer, boots_) ? TimerState::Running : TimerState::Fired;
+}
+
+Entry Moment::entry(std::string key, Row row) const {
+  Entry out{
+      .key = std::move(key), .value = std::move(row.value), .version = row.version, .timer = {}};
+  if (row.timer) {
+    const auto left = std::chrono::ceil<Millis>(fires_now(*row.timer, boots_) - now_);
+    out.timer = {.state = state(row.timer),
+                 .remaining = std::min(left, row.timer->ttl),
+                 .ttl = row.timer->ttl};
+  }
+  return out;
+}
+
+std::optional<StoredTimer> Moment::planned(const Step& step, const Row& row) const {
+  const Nanos full = now_ + step.ttl;
+  const std::size_t boot = boots_.size() - 1;
+  switch (step.timer) {
+    case Step::TimerOp::Keep: return row.timer;
+    case Step::TimerOp::Stop: return std::nullopt;
+    case Step::TimerOp::Start: return StoredTimer{boot, full, step.ttl};
+    case Step::TimerOp::Extend: {
+      // An end that is later stays, with the length that it came from: a reboot gives that again.
+      if (row.timer && fires_now(*row.timer, boots_) > full) return row.timer;
+      return StoredTimer{boot, full, step.ttl};
+    }
+  }
+  return row.timer;
+}
+
+bool Moment::holds(const Step& step, const Row& row) const {
   switch (step.expect) {
     case Expect::Any: break;
     case Expect::Absent:
@@ -48,50 +76,55 @@ bool holds(const Step& step, const Row& row, TimerState timer) {
       break;
   }
   if (step.kind == Step::Kind::Touch && row.version == 0) return false;
-  return !step.demand || *step.demand == timer;
+  return !step.demand || *step.demand == state(row.timer);
 }
 
-Status set_row(Database& db, const Step& step, Version version,
-               const std::optional<StoredTimer>& timer) {
-  auto query = db.query(
-      "INSERT INTO record(k, v, version, boot, fires_ns, ttl_ms) VALUES(?,?,?,?,?,?)"
-      " ON CONFLICT(k) DO UPDATE SET v=excluded.v, version=excluded.version, boot=excluded.boot,"
-      " fires_ns=excluded.fires_ns, ttl_ms=excluded.ttl_ms");
+Result<Row> find_row(Database& db, const std::string& key) {
+  auto query = db.query("SELECT v, version, boot, fires_ns, ttl_ms FROM record WHERE k = ?");
+  if (!query) return query.error();
+  auto row = query->bind(1, key).step();
+  if (!row) return row.error();
+  return *row ? row_at(*query, 0) : Row{};
+}
+
+Row row_at(const Query& query, int column) {
+  Row row{.value = query.text(column),
+          .version = static_cast<Version>(query.number(column + 1)),
+          .timer = std::nullopt};
+  if (!query.is_null(column + 2)) {
+    row.timer = StoredTimer{.boot = static_cast<std::size_t>(query.number(column + 2)),
+                            .fires_at = Nanos(query.number(column + 3)),
+                            .ttl = Millis(query.number(column + 4))};
+  }
+  return row;
+}
+
+Status put_row(Database& db, const std::string& key, const Row& row) {
+  auto query =
+      db.query("REPLACE INTO record(k, v, version, boot, fires_ns, ttl_ms) VALUES(?,?,?,?,?,?)");
   if (query) {
-    query->bind(1, step.key).bind(2, step.value).bind(3, static_cast<std::int64_t>(version));
-    bind_timer(*query, 4, timer);
+    query->bind(1, key).bind(2, row.value).bind(3, static_cast<std::int64_t>(row.version));
+    bind_timer(*query, 4, row.timer);
   }
   return finish(query);
 }
 
-Status touch_row(Database& db, const Step& step, const std::optional<StoredTimer>& timer) {
-  auto query = db.query("UPDATE record SET boot = ?, fires_ns = ?, ttl_ms = ? WHERE k = ?");
-  if (query) {
-    bind_timer(*query, 1, timer);
-    query->bind(4, step.key);
-  }
-  return finish(query);
-}
-
-Status remove_row(Database& db, const Step& step) {
+Status remove_row(Database& db, const std::string& key) {
   auto query = db.query("DELETE FROM record WHERE k = ?");
-  if (query) query->bind(1, step.key);
+  if (query) query->bind(1, key);
   return finish(query);
 }
 
-Status append_row(Database& db, const Step& step, Version version) {
-  const auto last = appended_at_end(db, step.key, kNewestAppended);
-  if (!last) return last.error();
-  const std::string key = append_key(step.key, *last + 1);
-  auto query = db.query("INSERT INTO record(k, v, version) VALUES(?,?,?)");
-  if (query) query->bind(1, key).bind(2, step.value).bind(3, static_cast<std::int64_t>(version));
-  return finish(query);
+Result<std::uint64_t> newest_appended(Database& db, const std::string& prefix) {
+  return appended_at_end(db, prefix,
+                         "SELECT k FROM record WHERE k > ? AND k <= ? ORDER BY k DESC LIMIT 1");
 }
 
 Result<std::uint64_t> count_appended(Database& db, const std::string& prefix) {
-  const auto oldest = appended_at_end(db, prefix, kOldestAppended);
+  const auto oldest =
+      appended_at_end(db, prefix, "SELECT k FROM record WHERE k > ? AND k <= ? ORDER BY k LIMIT 1");
   if (!oldest) return oldest.error();
-  const auto newest = appended_at_end(db, prefix, kNewestAppended);
+  const auto newest = newest_appended(db, prefix);
   if (!newest) return newest.error();
   return *newest == 0 ? 0 : *newest - *oldest + 1;
 }

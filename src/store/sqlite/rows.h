@@ -12,76 +12,38 @@
 namespace stint::store {
 
 struct Row {
-  Version version = 0;
+  std::string value;
+  Version version = 0;  // 0: there is no such row
   std::optional<StoredTimer> timer;
 };
 
-// The timers and expectations of one transaction, at one moment.
+// The timers of one transaction, at one moment.
 class Moment {
  public:
-  Moment(Database& db, const Boots& boots, Nanos now) : db_(db), boots_(boots), now_(now) {}
+  Moment(const Boots& boots, Nanos now) : boots_(boots), now_(now) {}
 
   Nanos now() const { return now_; }
-
-  TimerState state(const std::optional<StoredTimer>& timer) const {
-    if (!timer) return TimerState::None;
-    return now_ < fires_now(*timer, boots_) ? TimerState::Running : TimerState::Fired;
-  }
-
-  Timer show(const std::optional<StoredTimer>& timer) const {
-    if (!timer) return {};
-    const auto left = std::chrono::ceil<Millis>(fires_now(*timer, boots_) - now_);
-    return {.state = state(timer), .remaining = std::min(left, timer->ttl), .ttl = timer->ttl};
-  }
-
-  Result<Row> look(const std::string& key) const {
-    auto query = db_.query("SELECT version, boot, fires_ns, ttl_ms FROM record WHERE k = ?");
-    if (!query) return query.error();
-    auto row = query->bind(1, key).step();
-    if (!row) return row.error();
-    if (!*row) return Row{};
-    return Row{static_cast<Version>(query->number(0)), timer_at(*query, 1)};
-  }
-
-  static std::optional<StoredTimer> timer_at(const Query& query, int column) {
-    if (query.is_null(column)) return std::nullopt;
-    return StoredTimer{.boot = static_cast<std::size_t>(query.number(column)),
-                       .fires_at = Nanos(query.number(column + 1)),
-                       .ttl = Millis(query.number(column + 2))};
-  }
-
-  std::optional<StoredTimer> planned(const Step& step, const Row& row) const {
-    const Nanos full = now_ + step.ttl;
-    const std::size_t boot = boots_.size() - 1;
-    switch (step.timer) {
-      case Step::TimerOp::Keep: return row.timer;
-      case Step::TimerOp::Stop: return std::nullopt;
-      case Step::TimerOp::Start: return StoredTimer{boot, full, step.ttl};
-      case Step::TimerOp::Extend: {
-        // An end that is later stays, with the length that it came from: a reboot gives that again.
-        if (row.timer && fires_now(*row.timer, boots_) > full) return row.timer;
-        return StoredTimer{boot, full, step.ttl};
-      }
-    }
-    return row.timer;
-  }
+  TimerState state(const std::optional<StoredTimer>& timer) const;
+  Entry entry(std::string key, Row row) const;
+  // The row's timer after the step.
+  std::optional<StoredTimer> planned(const Step& step, const Row& row) const;
+  // Whether the step's expectation and demand are met by the row as it is.
+  bool holds(const Step& step, const Row& row) const;
 
  private:
-  Database& db_;
   const Boots& boots_;
   Nanos now_;
 };
 
-// Whether the step's expectation and demand are met by the row as it is.
-bool holds(const Step& step, const Row& row, TimerState timer);
+Result<Row> find_row(Database& db, const std::string& key);
+// The row at a query's columns value, version, boot, fires_ns, ttl_ms, from `column` on.
+Row row_at(const Query& query, int column);
+Status put_row(Database& db, const std::string& key, const Row& row);
+Status remove_row(Database& db, const std::string& key);
 
-Status set_row(Database& db, const Step& step, Version version,
-               const std::optional<StoredTimer>& timer);
-Status touch_row(Database& db, const Step& step, const std::optional<StoredTimer>& timer);
-Status remove_row(Database& db, const Step& step);
-Status append_row(Database& db, const Step& step, Version version);
-
-// The numbers from the oldest to the newest appended record: counting rows would read them all.
+// The number of the newest appended row under the prefix; 0: there is none.
+Result<std::uint64_t> newest_appended(Database& db, const std::string& prefix);
+// The numbers from the oldest to the newest appended row: counting rows would read them all.
 Result<std::uint64_t> count_appended(Database& db, const std::string& prefix);
 
 // The last version given, and the time of the last commit.

@@ -4,10 +4,11 @@
 
 #include <algorithm>
 #include <set>
-#include <variant>
 
 #include "base/check.h"
 #include "base/text.h"
+#include "os/files.h"
+#include "store/sqlite/batch.h"
 #include "store/sqlite/database.h"
 #include "store/sqlite/opening.h"
 #include "store/sqlite/rows.h"
@@ -33,59 +34,6 @@ std::string_view topic_of(std::string_view key) {
   return rest.empty() ? key : rest;
 }
 
-using Rows = std::vector<Row>;
-
-// Whatever the row is, the step does the same: nothing to look at.
-bool blind(const Step& step) {
-  if (step.kind == Step::Kind::Append) return true;
-  return step.kind == Step::Kind::Set && step.expect == Expect::Any && !step.demand &&
-         (step.timer == Step::TimerOp::Start || step.timer == Step::TimerOp::Stop);
-}
-
-// The rows that the steps are about, or the first step that does not hold.
-Result<std::variant<Rows, Conflict>> rows_of(const Moment& moment, const std::vector<Step>& steps) {
-  Rows rows;
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    if (blind(steps[i])) {
-      rows.emplace_back();
-      continue;
-    }
-    auto row = moment.look(steps[i].key);
-    if (!row) return row.error();
-    if (!holds(steps[i], *row, moment.state(row->timer))) {
-      return std::variant<Rows, Conflict>(Conflict{i});
-    }
-    rows.push_back(*row);
-  }
-  return std::variant<Rows, Conflict>(std::move(rows));
-}
-
-// The version that the record has afterwards.
-Result<Version> apply_step(Database& db, const Moment& moment, const Step& step, const Row& row,
-                           Mark& mark) {
-  Version version = 0;
-  Status applied;
-  switch (step.kind) {
-    case Step::Kind::Check: version = row.version; break;
-    case Step::Kind::Set:
-      version = ++mark.seq;
-      applied = set_row(db, step, version, moment.planned(step, row));
-      break;
-    case Step::Kind::Touch:
-      version = row.version;
-      applied = touch_row(db, step, moment.planned(step, row));
-      break;
-    case Step::Kind::Remove:
-      if (row.version == 0) break;
-      ++mark.seq;
-      applied = remove_row(db, step);
-      break;
-    case Step::Kind::Append: applied = append_row(db, step, ++mark.seq); break;
-  }
-  if (!applied) return applied.error();
-  return version;
-}
-
 }  // namespace
 
 // One commit() call that waits for its turn.
@@ -94,12 +42,6 @@ struct SqliteStore::Pending {
   Sync sync;
   Result<CommitAnswer> answer = CommitAnswer(Conflict{});
   bool wrote = false;
-};
-
-// One read() call that waits for its turn.
-struct SqliteStore::Asked {
-  const std::vector<std::string>& keys;
-  Result<Reading> answer = Reading{};
 };
 
 // A connection on loan; goes back to the pool, or is closed if it was not healthy.
@@ -136,7 +78,6 @@ SqliteStore::SqliteStore(SqliteOptions options, const Clock& clock)
                     .relaxed_renewals = true,
                     .may_lose = "releases and progress of the last moments, in a power cut"},
       wake_files_(options_.path + "-wake"),
-      reads_(kMostInBatch, [this](const std::vector<Asked*>& batch) { read_batch(batch); }),
       commits_(kMostInBatch, [this](const std::vector<Pending*>& batch) { run_batch(batch); }) {}
 
 SqliteStore::~SqliteStore() = default;
@@ -148,9 +89,11 @@ Result<std::unique_ptr<SqliteStore>> SqliteStore::open(const SqliteOptions& opti
   std::unique_ptr<SqliteStore> store(new SqliteStore(options, clock));
   auto db = store->borrow();
   if (!db) return db.error();
-  store->entered_file_ = (*db)->file_id();
+  store->entered_file_ = os::file_id(options.path);
+  if ((*db)->moved() || !store->entered_file_) return store->moved_error();
   auto entered = enter(**db, options, clock.mono().time_since_epoch());
   if (!entered) return entered.error();
+  store->cache_.attach((*db)->log_index());
   store->opening_ = entered->opening;
   store->opening_.created = *created;
   store->boots_ = entered->boots;
@@ -177,7 +120,7 @@ Result<SqliteStore::Borrowed> SqliteStore::borrow() {
   Borrowed borrowed(*this, std::move(*db));
   // A file that took the place of the one that was entered was never looked at: its life, its
   // boots.
-  if (const auto file = borrowed->file_id(); entered_file_ && file != entered_file_) {
+  if (entered_file_ && (borrowed->moved() || !in_place())) {
     borrowed.spoil();
     return moved_error();
   }
@@ -191,6 +134,8 @@ Result<SqliteStore::Borrowed> SqliteStore::borrow() {
   return borrowed;
 }
 
+bool SqliteStore::in_place() const { return os::file_id(options_.path) == entered_file_; }
+
 void SqliteStore::give_back(std::unique_ptr<Database> connection, bool healthy) {
   {
     const MutexLock lock(mutex_);
@@ -200,6 +145,8 @@ void SqliteStore::give_back(std::unique_ptr<Database> connection, bool healthy) 
       --open_;
     }
   }
+  // The cache looks at memory that goes with the last connection.
+  if (!healthy) cache_.detach();
   returned_.notify_one();
 }
 
@@ -209,64 +156,52 @@ Error SqliteStore::moved_error() const {
 }
 
 Result<Reading> SqliteStore::read(const std::vector<std::string>& keys) {
-  Asked own{.keys = keys};
-  reads_.run(own);
-  return std::move(own.answer);
-}
-
-namespace {
-
-Result<Reading> read_keys(Database& db, const Moment& moment,
-                          const std::vector<std::string>& keys) {
-  Reading out;
-  for (const std::string& key : keys) {
-    auto query = db.query("SELECT v, version, boot, fires_ns, ttl_ms FROM record WHERE k = ?");
-    if (!query) return query.error();
-    auto row = query->bind(1, key).step();
-    if (!row) return row.error();
-    Entry& entry = out.entries.emplace_back();
-    entry.key = key;
-    if (!*row) continue;
-    entry.value = query->text(0);
-    entry.version = static_cast<Version>(query->number(1));
-    entry.timer = moment.show(Moment::timer_at(*query, 2));
+  const Moment moment(boots_, clock_.mono().time_since_epoch());
+  auto rows = cache_.find(keys);
+  if (!rows) {
+    auto read = read_rows(keys);
+    if (!read) return read.error();
+    rows = std::move(*read);
+  }
+  // A reading of a file that nobody else can reach any more tells nothing.
+  if (!in_place()) return moved_error();
+  Reading out{.entries = {}, .store_wall = clock_.wall(), .store_time = moment.now()};
+  out.entries.reserve(keys.size());
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    out.entries.push_back(moment.entry(keys[i], std::move((*rows)[i])));
   }
   return out;
 }
 
-}  // namespace
-
-// One transaction for all that arrived together: the records are of one moment.
-void SqliteStore::read_batch(const std::vector<Asked*>& batch) {
-  const auto fail = [&batch](const Error& error) {
-    for (Asked* asked : batch) asked->answer = error;
-  };
+// In one transaction: the records are of one moment. What did not change meanwhile is kept.
+Result<std::vector<Row>> SqliteStore::read_rows(const std::vector<std::string>& keys) {
   auto db = borrow();
-  if (!db) return fail(db.error());
+  if (!db) return db.error();
+  const auto before = cache_.present();
   if (auto begun = (*db)->run_often("BEGIN"); !begun) {
     db->spoil();
-    return fail(begun.error());
+    return begun.error();
   }
-  const Moment moment(**db, boots_, clock_.mono().time_since_epoch());
-  const WallTime wall = clock_.wall();
-  for (Asked* asked : batch) {
-    asked->answer = read_keys(**db, moment, asked->keys);
-    if (!asked->answer) {
+  std::vector<Row> out;
+  Rows seen;
+  for (const std::string& key : keys) {
+    auto row = find_row(**db, key);
+    if (!row) {
       db->spoil();
-      continue;
+      return row.error();
     }
-    asked->answer->store_wall = wall;
-    asked->answer->store_time = moment.now();
+    out.push_back(*row);
+    seen.emplace(key, std::move(*row));
   }
   if (auto ended = (*db)->run_often("COMMIT"); !ended) db->spoil();
-  // A reading of a file that nobody else can reach any more tells nothing.
-  if ((*db)->moved()) fail(moved_error());
+  if (before && before == cache_.present()) cache_.add(*before, std::move(seen));
+  return out;
 }
 
 Result<Reading> SqliteStore::scan(const ScanRange& range) {
   auto db = borrow();
   if (!db) return db.error();
-  const Moment moment(**db, boots_, clock_.mono().time_since_epoch());
+  const Moment moment(boots_, clock_.mono().time_since_epoch());
   Reading out{.entries = {}, .store_wall = clock_.wall(), .store_time = moment.now()};
   // Everything that begins with the prefix stands below the prefix with its highest successor.
   const std::string end = range.prefix + "\xFF";
@@ -288,12 +223,9 @@ Result<Reading> SqliteStore::scan(const ScanRange& range) {
     if (!row) return row.error();
     if (!*row || out.entries.size() == range.limit) break;
     if (!range.backwards && query->text(0) == range.after) continue;
-    out.entries.push_back({.key = query->text(0),
-                           .value = query->text(1),
-                           .version = static_cast<Version>(query->number(2)),
-                           .timer = moment.show(Moment::timer_at(*query, 3))});
+    out.entries.push_back(moment.entry(query->text(0), row_at(*query, 1)));
   }
-  if ((*db)->moved()) return moved_error();
+  if (!in_place()) return moved_error();
   return out;
 }
 
@@ -334,13 +266,11 @@ Status SqliteStore::commit_batch(const std::vector<Pending*>& batch, bool& unkno
   if (auto set = (*db)->set_synced(wants_sync); !set) return set;
   (*db)->set_checkpoint_frames(++batches_ > kBatchesOfAStayer ? kLongLog : kShortLog);
   if (auto begun = (*db)->run_often("BEGIN IMMEDIATE"); !begun) return begun;
-  if (auto applied = apply_batch(**db, batch); !applied) {
+  if (!cache_.attached()) cache_.attach((*db)->log_index());
+  Batch transaction(**db, cache_, boots_);
+  if (auto applied = apply_batch(transaction, batch); !applied || !in_place()) {
     if (!(*db)->run("ROLLBACK")) db->spoil();
-    return applied;
-  }
-  if ((*db)->moved()) {
-    if (!(*db)->run("ROLLBACK")) db->spoil();
-    return moved_error();
+    return applied ? moved_error() : applied;
   }
   if (auto committed = (*db)->run_often("COMMIT"); !committed) {
     unknown = true;
@@ -348,43 +278,23 @@ Status SqliteStore::commit_batch(const std::vector<Pending*>& batch, bool& unkno
     db->spoil();
     return committed;
   }
-  if ((*db)->moved()) {
+  transaction.committed();
+  if (!in_place()) {
     unknown = true;  // it landed in a file that may or may not come back
     return moved_error();
   }
   return {};
 }
 
-Status SqliteStore::apply_batch(Database& db, const std::vector<Pending*>& batch) {
-  auto mark = read_mark(db);
-  if (!mark) return mark.error();
-  mark->last = std::max(mark->last, clock_.mono().time_since_epoch());
-  const Moment moment(db, boots_, mark->last);
-  const WallTime wall = clock_.wall();
-  bool wrote = false;
+Status SqliteStore::apply_batch(Batch& transaction, const std::vector<Pending*>& batch) {
+  const auto begun = transaction.begin(clock_.mono().time_since_epoch(), clock_.wall());
+  if (!begun) return begun;
   for (Pending* pending : batch) {
-    auto rows = rows_of(moment, pending->steps);
-    if (!rows) return rows.error();
-    if (const auto* conflict = std::get_if<Conflict>(&*rows)) {
-      pending->answer = CommitAnswer(*conflict);
-      continue;
-    }
-    Committed done;
-    for (std::size_t i = 0; i < pending->steps.size(); ++i) {
-      const Step& step = pending->steps[i];
-      const auto version = apply_step(db, moment, step, std::get<Rows>(*rows)[i], *mark);
-      if (!version) return version.error();
-      pending->wrote |= step.kind != Step::Kind::Check;
-      done.versions.push_back(*version);
-      done.granted_ttl.push_back(step.ttl);
-    }
-    wrote |= pending->wrote;
-    done.revision = mark->seq;
-    done.store_wall = wall;
-    done.store_time = moment.now();
-    pending->answer = CommitAnswer(std::move(done));
+    auto answer = transaction.apply(pending->steps, pending->wrote);
+    if (!answer) return answer.error();
+    pending->answer = std::move(*answer);
   }
-  return wrote ? write_mark(db, *mark) : Status();
+  return transaction.finish();
 }
 
 void SqliteStore::wake(const std::vector<Pending*>& batch) const {

@@ -15,15 +15,17 @@
 
 #include "base/mutex.h"
 #include "os/clock.h"
+#include "os/files.h"
 #include "os/wake_files.h"
 #include "store/seam.h"
 #include "store/sqlite/combiner.h"
 #include "store/sqlite/reboot.h"
+#include "store/sqlite/row_cache.h"
 
 namespace stint::store {
 
+class Batch;
 class Database;
-using FileId = std::pair<std::uint64_t, std::uint64_t>;  // device and inode
 
 struct SqliteOptions {
   std::string path;
@@ -51,7 +53,6 @@ class SqliteStore final : public Store {
 
  private:
   struct Pending;
-  struct Asked;
   class Borrowed;
 
   SqliteStore(SqliteOptions options, const Clock& clock);
@@ -59,10 +60,12 @@ class SqliteStore final : public Store {
   void give_back(std::unique_ptr<Database> connection, bool healthy);
   Error moved_error() const;
 
-  void read_batch(const std::vector<Asked*>& batch);
+  // The file at the path is the one that was entered.
+  bool in_place() const;
+  Result<std::vector<Row>> read_rows(const std::vector<std::string>& keys);
   void run_batch(const std::vector<Pending*>& batch);
   Status commit_batch(const std::vector<Pending*>& batch, bool& unknown);
-  Status apply_batch(Database& db, const std::vector<Pending*>& batch);
+  Status apply_batch(Batch& transaction, const std::vector<Pending*>& batch);
   void wake(const std::vector<Pending*>& batch) const;
 
   // A sync failed: the log in the cache may be better than the one on the disk.
@@ -75,7 +78,7 @@ class SqliteStore final : public Store {
   const Clock& clock_;
   const Capabilities capabilities_;
   const os::WakeFiles wake_files_;
-  std::optional<FileId> entered_file_;
+  std::optional<os::FileId> entered_file_;
   Opening opening_;
   Boots boots_;
 
@@ -84,7 +87,7 @@ class SqliteStore final : public Store {
   std::vector<std::unique_ptr<Database>> idle_ GUARDED_BY(mutex_);
   std::size_t open_ GUARDED_BY(mutex_) = 0;
 
-  Combiner<Asked> reads_;
+  RowCache cache_;
   Combiner<Pending> commits_;
 };
 
