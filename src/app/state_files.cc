@@ -97,22 +97,40 @@ Result<std::optional<service::Anchor>> AnchorFile::recall() {
   return last_;
 }
 
+void AnchorFile::remember(const service::Anchor& anchor) {
+  service::Anchor kept = anchor;
+  {
+    const MutexLock lock(mutex_);
+    if (last_) kept.highest = std::max(kept.highest, last_->highest);
+    if (last_ && last_->generation == kept.generation) {
+      kept.revision = std::max(kept.revision, last_->revision);
+    }
+    last_ = kept;
+    changed_ = true;
+    if (writing_) return;
+    writing_ = true;
+  }
+  while (true) {
+    {
+      const MutexLock lock(mutex_);
+      writing_ = changed_;
+      changed_ = false;
+      if (!writing_) return;
+      kept = *last_;
+    }
+    write(kept);
+  }
+}
+
 // Overwritten in place, fixed width: never torn for a reader of this machine. Of two processes that
 // write at once the later one stays, which may be one grant behind the other.
-void AnchorFile::remember(const service::Anchor& anchor) {
-  const MutexLock lock(mutex_);
-  service::Anchor kept = anchor;
-  if (last_) kept.highest = std::max(kept.highest, last_->highest);
-  if (last_ && last_->generation == kept.generation) {
-    kept.revision = std::max(kept.revision, last_->revision);
-  }
-  last_ = kept;
+void AnchorFile::write(const service::Anchor& anchor) {
   const auto digits = [](std::uint64_t number) {
     const std::string plain = std::to_string(number);
     return std::string(20 - plain.size(), '0') + plain;
   };
-  const std::string text = cat(kept.generation.hex(), '\n', digits(kept.revision), '\n',
-                               digits(kept.highest.number()), '\n');
+  const std::string text = cat(anchor.generation.hex(), '\n', digits(anchor.revision), '\n',
+                               digits(anchor.highest.number()), '\n');
   // Made whole or not at all: a full disk must not leave half of one behind. If it cannot be kept,
   // a restored store is noticed by one witness less.
   if (file_.overwrite(path_, text)) return;

@@ -42,11 +42,14 @@ class AnchorFile final : public service::Anchors {
   void remember(const service::Anchor& anchor) override;
 
  private:
+  void write(const service::Anchor& anchor);
   std::string directory_;
   std::string path_;
   Mutex mutex_;
   std::optional<service::Anchor> last_ GUARDED_BY(mutex_);
-  os::FixedFile file_ GUARDED_BY(mutex_);  // kept open: a grant costs one system call
+  bool writing_ GUARDED_BY(mutex_) = false;  // one thread writes what the others bring meanwhile
+  bool changed_ GUARDED_BY(mutex_) = false;
+  os::FixedFile file_;  // the writing thread's; kept open: a grant costs one system call
 };
 
 }  // namespace stint::app

@@ -54,6 +54,8 @@ Result<std::unique_ptr<Watch>> WakeFiles::watch(std::string_view topic) const {
   return std::unique_ptr<Watch>(std::make_unique<FileWatch>(std::move(inotify)));
 }
 
+bool WakeFiles::anyone() const { return exists(directory_); }
+
 void WakeFiles::touch(std::string_view topic) const {
   // Missing: nobody has ever waited. Any other failure costs a waiter its 30 s at the most.
   ::utimensat(AT_FDCWD, bucket_path(topic).c_str(), nullptr, AT_SYMLINK_NOFOLLOW);

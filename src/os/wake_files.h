@@ -21,6 +21,8 @@ class WakeFiles {
 
   // Wakes on every touch of `topic`'s bucket.
   Result<std::unique_ptr<Watch>> watch(std::string_view topic) const;
+  // False: nobody has ever waited for anything here. One look for many touches.
+  bool anyone() const;
   void touch(std::string_view topic) const;
 
  private:

@@ -37,6 +37,21 @@ WallTime LeaseService::wall_of(const Snapshot& snapshot) const {
   return snapshot.store_wall.value_or(clock_.wall());
 }
 
+// Every look at a lease needs it, and it hardly ever changes.
+Result<Meta> LeaseService::meta_of(const store::Entry& entry) {
+  {
+    const MutexLock lock(known_mutex_);
+    if (decoded_version_ == entry.version && decoded_from_ == entry.value) return decoded_;
+  }
+  auto meta = decode_meta(entry.value);
+  if (!meta) return meta;
+  const MutexLock lock(known_mutex_);
+  decoded_version_ = entry.version;
+  decoded_from_ = entry.value;
+  decoded_ = *meta;
+  return meta;
+}
+
 Result<LeaseService::Snapshot> LeaseService::look(const ResourceName& name) {
   const std::string& r = name.text();
   auto reading = store_.read({std::string(kMetaKey), own_key(r), alive_key(r), work_key(r),
@@ -50,7 +65,7 @@ Result<LeaseService::Snapshot> LeaseService::look(const ResourceName& name) {
                .store_wall = reading->store_wall,
                .store_time = reading->store_time};
   if (!entries[0].present()) return unavailable("the store has lost its meta record");
-  auto meta = decode_meta(entries[0].value);
+  auto meta = meta_of(entries[0]);
   if (!meta) return meta.error();
   out.floor = meta->floor;
   out.generation = meta->generation;

@@ -45,6 +45,7 @@ class LeaseService final : public api::Leases {
   enum class OnUnknown { Say, AskAgain };
 
   Result<Snapshot> look(const ResourceName& resource);
+  Result<Meta> meta_of(const store::Entry& entry);
   std::optional<Snapshot> assume(const api::Grip& grip);
   void keep_in_mind(const Settled& settled);
   // Read, decide, commit; again on a conflict.
@@ -71,6 +72,10 @@ class LeaseService final : public api::Leases {
   // against.
   Mutex known_mutex_;
   std::map<std::string, Seen, std::less<>> known_ GUARDED_BY(known_mutex_);
+  // The meta record as it was decoded last.
+  store::Version decoded_version_ GUARDED_BY(known_mutex_) = 0;
+  std::string decoded_from_ GUARDED_BY(known_mutex_);
+  Meta decoded_ GUARDED_BY(known_mutex_);
 };
 
 }  // namespace stint::service

@@ -1,16 +1,18 @@
 // Calls of several threads that arrive together are done together, by one of them.
 //
-// The first thread to come leads: it takes what is waiting, does it as one batch, and goes on until
-// its own is done; then the next in line leads. While it works, the others queue up for the next
-// batch. That is what makes one disk sync, or one read transaction, serve many.
+// The first thread to come leads: it takes all that wait, does them as one batch, and hands over to
+// one of those who came meanwhile. That is what makes one disk sync serve many. All who wait for
+// one batch sleep on one word and are woken by one system call.
 #pragma once
 
-#include <condition_variable>
-#include <deque>
+#include <atomic>
 #include <functional>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "base/mutex.h"
+#include "os/futex.h"
 
 namespace stint::store {
 
@@ -19,91 +21,73 @@ template <class Task>
 class Combiner {
  public:
   using Work = std::function<void(const std::vector<Task*>&)>;
-  Combiner(std::size_t most, Work work) : most_(most), work_(std::move(work)) {}
+  explicit Combiner(Work work) : work_(std::move(work)) {}
 
   // Returns when `task` is done.
   void run(Task& task) {
-    Place own{&task};
+    std::shared_ptr<Round> round;  // shared: the leader wakes sleepers who may be gone by then
     bool leads = false;
     {
-      MutexLock lock(mutex_);
-      line_.push_back(&own);
+      const MutexLock lock(mutex_);
+      line_.push_back(&task);
+      round = next_;
       leads = !led_;
       led_ = true;
     }
-    if (leads || own.wait()) lead(own);
+    if (leads || round->wait()) lead();
   }
 
  private:
-  // A plain wait, without spinning: on few cores many spinners keep the leader from its work.
-  class Place {
+  // Those who wait for one batch.
+  class Round {
    public:
-    explicit Place(Task* own) : task(own) {}
-    Task* const task;
-    bool done = false;  // only the leader's own thread asks
-
-    // True: to lead. False: done.
+    // True: to lead it. False: it is done.
     bool wait() {
-      MutexLock lock(mutex_);
-      while (state_ == State::Waiting) changed_.wait(lock);
-      return state_ == State::Leads;
+      while (true) {
+        std::uint32_t state = state_.load();
+        if (state == kDone) return false;
+        if (state == kWantsLeader && state_.compare_exchange_strong(state, kWaiting)) return true;
+        os::futex_wait(state_, kWaiting);
+      }
     }
-    void finish() { set(State::Done); }
-    void lead() { set(State::Leads); }
+    void finish() {
+      state_.store(kDone);
+      os::futex_wake_all(state_);
+    }
+    void find_leader() {
+      state_.store(kWantsLeader);
+      os::futex_wake_one(state_);
+    }
 
    private:
-    enum class State { Waiting, Leads, Done };
-    void set(State state) {
-      const MutexLock lock(mutex_);
-      state_ = state;
-      // Under the lock: when it is given up, the waiter may be gone, and this with it.
-      changed_.notify_one();
-    }
-    Mutex mutex_;
-    std::condition_variable_any changed_;
-    State state_ GUARDED_BY(mutex_) = State::Waiting;
+    static constexpr std::uint32_t kWaiting = 0;
+    static constexpr std::uint32_t kWantsLeader = 1;
+    static constexpr std::uint32_t kDone = 2;
+    std::atomic<std::uint32_t> state_ = kWaiting;
   };
 
-  std::vector<Place*> take() {
-    const MutexLock lock(mutex_);
-    std::vector<Place*> batch;
-    while (!line_.empty() && batch.size() < most_) {
-      batch.push_back(line_.front());
-      line_.pop_front();
-    }
-    return batch;
-  }
-
-  void lead(Place& own) {
-    while (!own.done) {
-      const std::vector<Place*> batch = take();
-      std::vector<Task*> tasks;
-      for (const Place* place : batch) tasks.push_back(place->task);
-      work_(tasks);
-      for (Place* place : batch) {
-        if (place == &own) {
-          own.done = true;
-        } else {
-          place->finish();
-        }
-      }
-    }
-    Place* next = nullptr;
+  void lead() {
+    std::vector<Task*> batch;
+    std::shared_ptr<Round> round = std::make_shared<Round>();
     {
       const MutexLock lock(mutex_);
-      if (line_.empty()) {
-        led_ = false;
-      } else {
-        next = line_.front();
-      }
+      batch.swap(line_);
+      round.swap(next_);
     }
-    if (next != nullptr) next->lead();
+    work_(batch);
+    if (batch.size() > 1) round->finish();
+    {
+      const MutexLock lock(mutex_);
+      led_ = !line_.empty();
+      round = led_ ? next_ : nullptr;
+    }
+    if (round) round->find_leader();
   }
 
-  const std::size_t most_;
   const Work work_;
   Mutex mutex_;
-  std::deque<Place*> line_ GUARDED_BY(mutex_);
+  std::vector<Task*> line_ GUARDED_BY(mutex_);
+  std::shared_ptr<Round> next_ GUARDED_BY(mutex_) = std::make_shared<Round>();
   bool led_ GUARDED_BY(mutex_) = false;
 };
 

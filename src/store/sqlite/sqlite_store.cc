@@ -17,7 +17,6 @@ namespace stint::store {
 namespace {
 
 constexpr std::size_t kMostConnections = 4;
-constexpr std::size_t kMostInBatch = 256;
 // The first process to open the file reads the whole log again: short commands keep it short. A
 // process that stays pays for a longer one once, and is not held up by copying it back all the
 // time.
@@ -78,7 +77,7 @@ SqliteStore::SqliteStore(SqliteOptions options, const Clock& clock)
                     .relaxed_renewals = true,
                     .may_lose = "releases and progress of the last moments, in a power cut"},
       wake_files_(options_.path + "-wake"),
-      commits_(kMostInBatch, [this](const std::vector<Pending*>& batch) { run_batch(batch); }) {}
+      commits_([this](const std::vector<Pending*>& batch) { run_batch(batch); }) {}
 
 SqliteStore::~SqliteStore() = default;
 
@@ -297,7 +296,8 @@ Status SqliteStore::apply_batch(Batch& transaction, const std::vector<Pending*>&
   return transaction.finish();
 }
 
-void SqliteStore::wake(const std::vector<Pending*>& batch) const {
+void SqliteStore::wake(const std::vector<Pending*>& batch) {
+  if (!wake_files_.anyone()) return;
   std::set<std::string_view> topics;
   for (const Pending* pending : batch) {
     if (!pending->wrote) continue;

@@ -66,7 +66,7 @@ class SqliteStore final : public Store {
   void run_batch(const std::vector<Pending*>& batch);
   Status commit_batch(const std::vector<Pending*>& batch, bool& unknown);
   Status apply_batch(Batch& transaction, const std::vector<Pending*>& batch);
-  void wake(const std::vector<Pending*>& batch) const;
+  void wake(const std::vector<Pending*>& batch);
 
   // A sync failed: the log in the cache may be better than the one on the disk.
   std::atomic<bool> suspect_ = false;
