@@ -45,9 +45,8 @@ Result<UrlOptions> url_options(const StoreUrl& url) {
   return out;
 }
 
-Result<std::unique_ptr<store::Store>> open_store(const OpenOptions& options,
-                                                 const UrlOptions& parsed, const Clock& clock,
-                                                 bool accept_copy) {
+Result<std::unique_ptr<store::Store>> open_by(const OpenOptions& options, const UrlOptions& parsed,
+                                              const Clock& clock, bool accept_copy) {
   const StoreUrl& url = options.url;
   // Who names the generation means a store that is there.
   const bool may_create = options.may_create && !parsed.pinned;
@@ -68,19 +67,19 @@ Result<std::unique_ptr<store::Store>> open_store(const OpenOptions& options,
   return std::unique_ptr<store::Store>(std::move(*store));
 }
 
+}  // namespace
+
 std::unique_ptr<AnchorFile> anchor_file(const OpenOptions& options) {
   if (options.state_directory.empty() || options.url.scheme == "memory") return nullptr;
   return std::make_unique<AnchorFile>(options.state_directory, options.url.identity());
 }
-
-}  // namespace
 
 Result<std::unique_ptr<Opened>> Opened::open(const OpenOptions& options, const Clock& clock,
                                              Random& random) {
   auto parsed = url_options(options.url);
   if (!parsed) return parsed.error();
   std::unique_ptr<Opened> opened(new Opened());
-  auto store = open_store(options, *parsed, clock, false);
+  auto store = open_by(options, *parsed, clock, false);
   if (!store) return store.error();
   opened->store_ = std::move(*store);
   opened->anchors_ = anchor_file(options);
@@ -93,6 +92,12 @@ Result<std::unique_ptr<Opened>> Opened::open(const OpenOptions& options, const C
   return opened;
 }
 
+Result<std::unique_ptr<store::Store>> open_store(const OpenOptions& options, const Clock& clock) {
+  auto parsed = url_options(options.url);
+  if (!parsed) return parsed.error();
+  return open_by(options, *parsed, clock, false);
+}
+
 Opened::~Opened() = default;
 
 api::Leases& Opened::leases() { return *leases_; }
@@ -103,7 +108,7 @@ Result<Accepted> accept_restored(const OpenOptions& options, const Clock& clock,
                                  const AcceptRestored& word) {
   auto parsed = url_options(options.url);
   if (!parsed) return parsed.error();
-  auto store = open_store(options, *parsed, clock, true);
+  auto store = open_by(options, *parsed, clock, true);
   if (!store) return store.error();
   const auto anchors = anchor_file(options);
   auto life = service::recover(**store, random, clock.wall(), anchors.get(),

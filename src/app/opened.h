@@ -46,6 +46,12 @@ class Opened {
   std::unique_ptr<service::LeaseService> leases_;
 };
 
+// The bare store behind the URL, without a look at its life: for examining and moving it.
+Result<std::unique_ptr<store::Store>> open_store(const OpenOptions& options, const Clock& clock);
+
+// Where this machine remembers the store; null where nothing is kept.
+std::unique_ptr<AnchorFile> anchor_file(const OpenOptions& options);
+
 // An operator's word that a restored or copied store is to be used.
 struct AcceptRestored {
   std::string why;

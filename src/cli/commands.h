@@ -21,6 +21,7 @@ extern const Command kProgress;
 extern const Command kForget;
 extern const Command kConfig;
 extern const Command kDoctor;
+extern const Command kStore;
 extern const Command kVersion;
 extern const Command kCompletion;
 extern const Command kHelp;

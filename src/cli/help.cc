@@ -11,10 +11,10 @@
 namespace stint::cli {
 namespace {
 
-constexpr std::array<const Command*, 19> kAll = {
-    &kRun,    &kAcquire, &kRenew,   &kRelease,    &kCheck,  &kProgress, &kTransfer,
-    &kRevoke, &kLs,      &kShow,    &kHistory,    &kEvents, &kWatch,    &kForget,
-    &kConfig, &kDoctor,  &kVersion, &kCompletion, &kHelp};
+constexpr std::array<const Command*, 20> kAll = {
+    &kRun,    &kAcquire, &kRenew, &kRelease, &kCheck,      &kProgress, &kTransfer,
+    &kRevoke, &kLs,      &kShow,  &kHistory, &kEvents,     &kWatch,    &kForget,
+    &kConfig, &kDoctor,  &kStore, &kVersion, &kCompletion, &kHelp};
 
 struct Variable {
   std::string_view name;

@@ -1,12 +1,10 @@
 #include "os/module_file.h"
 
 #include <dlfcn.h>
-#include <unistd.h>
-
-#include <array>
 
 #include "base/text.h"
 #include "os/files.h"
+#include "os/program.h"
 
 namespace stint::os {
 
@@ -22,10 +20,8 @@ Result<void*> load_function(const std::string& file, const char* function) {
 }
 
 std::string program_directory() {
-  std::array<char, 4096> path{};
-  const ssize_t length = ::readlink("/proc/self/exe", path.data(), path.size());
-  if (length <= 0) return {};
-  return parent_of(std::string(path.data(), static_cast<std::size_t>(length)));
+  const std::string program = own_program();
+  return program.empty() ? std::string() : parent_of(program);
 }
 
 }  // namespace stint::os

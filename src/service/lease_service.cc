@@ -67,6 +67,7 @@ Result<LeaseService::Snapshot> LeaseService::look(const ResourceName& name) {
   if (!entries[0].present()) return unavailable("the store has lost its meta record");
   auto meta = meta_of(entries[0]);
   if (!meta) return meta.error();
+  if (auto ok = check_settled(*meta); !ok) return ok.error();
   out.floor = meta->floor;
   out.generation = meta->generation;
   out.seen.meta = entries[0].version;

@@ -158,6 +158,8 @@ std::string encode(const Meta& meta) {
   if (!ancestors.empty()) out["ancestors"] = std::move(ancestors);
   out["floor"] = static_cast<std::int64_t>(meta.floor.number());
   out["created_at_ms"] = to_ms(meta.created_at);
+  put(out, "moved_to", meta.moved_to);
+  put(out, "arriving_from", meta.arriving_from);
   return json::serialize(out);
 }
 
@@ -220,6 +222,8 @@ Result<Meta> decode_meta(std::string_view value) {
   fields.require("floor");
   meta.floor = fields.token("floor");
   meta.created_at = wall_from_ms(fields.number("created_at_ms"));
+  meta.moved_to = fields.text("moved_to");
+  meta.arriving_from = fields.text("arriving_from");
   const json::value* list = fields.find("ancestors");
   if (list != nullptr && !list->is_array()) fields.fail("ancestors is not a list");
   if (list != nullptr && list->is_array()) {

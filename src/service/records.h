@@ -39,6 +39,8 @@ struct Meta {
   std::vector<Generation> ancestors;
   Token floor;
   WallTime created_at{};
+  std::string moved_to;       // where its leases went; it gives no more grants
+  std::string arriving_from;  // leases of another store are on their way; no grants yet
 };
 
 std::string encode(const Meta& meta);

@@ -6,6 +6,39 @@
 #include "service/ledger.h"
 
 namespace stint::service {
+
+Result<std::optional<Life>> read_life(store::Store& store) {
+  auto reading = store.read({std::string(kMetaKey)});
+  if (!reading) return reading.error();
+  const store::Entry& entry = reading->entries.front();
+  if (!entry.present()) return std::optional<Life>();
+  auto meta = decode_meta(entry.value);
+  if (!meta) return meta.error();
+  return std::optional<Life>(Life{*meta, entry.version});
+}
+
+store::Step set_meta(const Meta& meta, store::Expect expect, store::Version version) {
+  store::Step step;
+  step.kind = store::Step::Kind::Set;
+  step.key = kMetaKey;
+  step.expect = expect;
+  step.version = version;
+  step.value = encode(meta);
+  return step;
+}
+
+Status check_settled(const Meta& meta) {
+  if (!meta.moved_to.empty()) {
+    return unavailable(
+        cat("the leases of this store were moved to ", meta.moved_to, ": use that store"));
+  }
+  if (!meta.arriving_from.empty()) {
+    return unavailable(cat("leases are being moved into this store from ", meta.arriving_from,
+                           "; if that was cut short, start the same `stint store copy` again"));
+  }
+  return {};
+}
+
 namespace {
 
 constexpr int kMostTries = 100;
@@ -18,16 +51,6 @@ std::uint64_t floor_of(WallTime now) {
 
 // Older ones are forgotten: the record has a size, and a fence that old is adopted by hand.
 constexpr std::size_t kMostAncestors = 64;
-
-Result<std::optional<Life>> read_life(store::Store& store) {
-  auto reading = store.read({std::string(kMetaKey)});
-  if (!reading) return reading.error();
-  const store::Entry& entry = reading->entries.front();
-  if (!entry.present()) return std::optional<Life>();
-  auto meta = decode_meta(entry.value);
-  if (!meta) return meta.error();
-  return std::optional<Life>(Life{*meta, entry.version});
-}
 
 Error went_back(std::string_view what) {
   return unavailable(cat(what,
@@ -60,16 +83,6 @@ Status check_memory(store::Store& store, const Meta& meta, const std::optional<A
   return went_back(cat("This store went back in time: it is at revision ", *revision,
                        ", and this machine has seen ", anchor->revision,
                        ". Was a backup restored? Tokens issued since are not in it."));
-}
-
-store::Step set_meta(const Meta& meta, store::Expect expect, store::Version version) {
-  store::Step step;
-  step.kind = store::Step::Kind::Set;
-  step.key = kMetaKey;
-  step.expect = expect;
-  step.version = version;
-  step.value = encode(meta);
-  return step;
 }
 
 Result<std::optional<Life>> create_life(store::Store& store, Random& random, WallTime now) {
@@ -120,6 +133,7 @@ Result<Life> begin_life(store::Store& store, Random& random, WallTime now, Ancho
     if (!life) return life.error();
     if (*life) {
       if (auto ok = check_memory(store, (*life)->meta, anchor, options); !ok) return ok.error();
+      if (auto ok = check_settled((*life)->meta); !ok) return ok.error();
       return **life;
     }
     if (options.pinned || !options.may_create) {
@@ -152,6 +166,8 @@ Result<Life> recover(store::Store& store, Random& random, WallTime now, Anchors*
       if (*anchor) meta.floor = std::max(meta.floor, (*anchor)->highest);
     }
     meta.generation = Generation::make(random);
+    meta.moved_to.clear();
+    meta.arriving_from.clear();
     if (!*before) meta.created_at = now;
     while (meta.ancestors.size() > kMostAncestors) meta.ancestors.erase(meta.ancestors.begin());
     const Token by_time(std::min(floor_of(now), Token::kMax - 1));

@@ -36,6 +36,13 @@ struct Life {
   store::Version version = 0;
 };
 
+// An error if its leases went to another store, or are still on their way into it.
+Status check_settled(const Meta& meta);
+
+// The meta record as it stands; empty: there is none.
+Result<std::optional<Life>> read_life(store::Store& store);
+store::Step set_meta(const Meta& meta, store::Expect expect, store::Version version);
+
 // Reads the meta record, or makes it; refuses a store that is not the one remembered or pinned.
 Result<Life> begin_life(store::Store& store, Random& random, WallTime now, Anchors* anchors,
                         const LifeOptions& options);

@@ -113,6 +113,14 @@ struct Opening {
   bool copied = false;
 };
 
+// What a store says about its own settings and surroundings, for `stint doctor`.
+struct Finding {
+  enum class Level { Ok, Warn, Fail };
+  Level level = Level::Ok;
+  std::string check;  // "version", "durability" ...: one word
+  std::string text;   // a sentence: what was found, and what to do about it
+};
+
 class Store {
  public:
   static constexpr std::size_t kMaxKeyBytes = 1024;
@@ -147,6 +155,9 @@ class Store {
   // record's, or the prefix of appended ones. Registered when it returns: register, then read, then
   // sleep.
   virtual Result<std::unique_ptr<Watch>> watch(std::string_view key) = 0;
+
+  // Asks the store about itself; nothing by default.
+  virtual Result<std::vector<Finding>> examine() { return std::vector<Finding>(); }
 
   // Ends the state that Opening::copied tells of. Nothing to do for most stores.
   virtual Status accept() { return {}; }

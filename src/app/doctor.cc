@@ -1,0 +1,115 @@
+#include "app/doctor.h"
+
+#include <thread>
+
+#include "base/text.h"
+#include "os/pause.h"
+#include "os/program.h"
+#include "service/records.h"
+
+namespace stint::app {
+namespace {
+
+constexpr Millis kContestLimit{60'000};
+
+Result<probe::Tally> parse_tally(const std::string& text) {
+  const auto words = split(trim(text), ' ');
+  if (words.size() == 2) {
+    const auto acknowledged = parse_digits(words[0]);
+    const auto unknown = parse_digits(words[1]);
+    if (acknowledged && unknown) return probe::Tally{*acknowledged, *unknown};
+  }
+  return Error{Code::Failed, "a contender ended without a tally"};
+}
+
+// All at once, each a process of its own: what sandboxes and machines would be.
+Result<probe::Tally> contest_of_processes(const OpenOptions& options,
+                                          const Environment& environment,
+                                          const probe::Contest& contest) {
+  auto variables = environment.all();
+  variables["STINT_STORE"] = options.url.whole;
+  variables.erase("STINT_STORE_FILE");
+  variables[kContendVariable] = cat(contest.key, " ", contest.contenders, " ", contest.increments);
+  os::ProgramCall call{
+      .argv = {os::own_program(), "doctor"}, .environment = {}, .limit = kContestLimit};
+  for (const auto& [name, value] : variables) call.environment.push_back(cat(name, "=", value));
+  const auto count = static_cast<std::size_t>(contest.contenders);
+  std::vector<Result<probe::Tally>> tallies(count, Error{});
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < count; ++i) {
+    threads.emplace_back([&call, &tallies, i] {
+      const auto end = os::run_program(call);
+      tallies[i] = end ? parse_tally(end->out) : Result<probe::Tally>(end.error());
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  probe::Tally sum;
+  for (const auto& tally : tallies) {
+    if (!tally) return tally.error();
+    sum.acknowledged += tally->acknowledged;
+    sum.unknown += tally->unknown;
+  }
+  return sum;
+}
+
+// Which life the store is in, and who would notice if it went back in time.
+void tell_generation(const OpenOptions& options, const Clock& clock, Random& random,
+                     const std::function<void(const store::Finding&)>& tell) {
+  using Level = store::Finding::Level;
+  auto opened = Opened::open(options, clock, random);
+  if (!opened) {
+    tell({Level::Fail, "generation", opened.error().message});
+    return;
+  }
+  const std::string generation = (*opened)->leases().generation().hex();
+  if (options.state_directory.empty()) {
+    tell({Level::Warn, "generation",
+          cat(generation, "; nothing here remembers it: pin it with ?generation=", generation)});
+  } else {
+    tell({Level::Ok, "generation",
+          cat(generation,
+              ", remembered on this machine; a client elsewhere can pin it with ?generation=",
+              generation)});
+  }
+}
+
+}  // namespace
+
+Status examine_store(const OpenOptions& options, const Environment& environment, const Clock& clock,
+                     Random& random, const std::function<void(const store::Finding&)>& tell) {
+  const probe::Practice practice{
+      .open = [&] { return open_store(options, clock); },
+      .contest =
+          [&](const probe::Contest& contest) {
+            return contest_of_processes(options, environment, contest);
+          },
+      .wait = [](int fd, MonoTime until) { return bool{os::wait_readable({fd}, until).front()}; },
+      .pause = [](Nanos length) { os::pause_for(length); },
+      .clock = clock,
+      .random = random,
+      .tell = tell};
+  if (auto done = probe::examine(practice); !done) return done;
+  tell_generation(options, clock, random, tell);
+  return {};
+}
+
+Result<std::string> contend_here(const OpenOptions& options, const std::string& contest,
+                                 const Clock& clock) {
+  const auto words = split(contest, ' ');
+  const auto contenders = words.size() == 3 ? parse_digits(words[1]) : std::nullopt;
+  const auto increments = words.size() == 3 ? parse_digits(words[2]) : std::nullopt;
+  if (!contenders || !increments || *contenders > 1000 || *increments > 100'000) {
+    return invalid(cat(kContendVariable, " is for doctor's own processes"));
+  }
+  auto store = open_store(options, clock);
+  if (!store) return store.error();
+  auto tally = probe::contend(**store,
+                              {.key = std::string(words[0]),
+                               .contenders = static_cast<int>(*contenders),
+                               .increments = static_cast<int>(*increments)},
+                              [](Nanos length) { os::pause_for(length); });
+  if (!tally) return tally.error();
+  return cat(tally->acknowledged, " ", tally->unknown);
+}
+
+}  // namespace stint::app

@@ -1,0 +1,21 @@
+// `stint doctor`: the examination of probe/doctor.h on the store behind a URL.
+#pragma once
+
+#include <functional>
+
+#include "app/environment.h"
+#include "app/opened.h"
+#include "probe/doctor.h"
+
+namespace stint::app {
+
+// Contenders are processes of this program, started with this environment.
+Status examine_store(const OpenOptions& options, const Environment& environment, const Clock& clock,
+                     Random& random, const std::function<void(const store::Finding&)>& tell);
+
+// Set for such a process: it is to contend, and to print its tally.
+constexpr const char* kContendVariable = "STINT_DOCTOR_CONTEND";
+Result<std::string> contend_here(const OpenOptions& options, const std::string& contest,
+                                 const Clock& clock);
+
+}  // namespace stint::app

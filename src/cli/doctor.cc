@@ -1,0 +1,139 @@
+// stint doctor: whether a store can carry leases, and an operator's word on a restored one.
+#include "app/doctor.h"
+
+#include <array>
+
+#include "api/json.h"
+#include "app/opened.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/exit_codes.h"
+#include "cli/session.h"
+#include "os/host.h"
+
+namespace stint::cli {
+namespace {
+
+using store::Finding;
+
+Result<app::OpenOptions> store_options(Session& session) {
+  auto settings = session.settings();
+  if (!settings) return settings.error();
+  return app::OpenOptions{.url = (*settings)->store_url,
+                          .state_directory = (*settings)->state_directory,
+                          .may_create = true};
+}
+
+int accept(Session& session) {
+  const auto why = session.words().value("--why");
+  if (!why || why->empty())
+    return session.fail(invalid("--why TEXT is missing: the reason is kept on record"));
+  Token past;
+  if (const auto text = session.words().value("--past")) {
+    auto token = Token::parse(*text);
+    if (!token) return session.fail(invalid(cat("--past: ", token.error().message)));
+    past = *token;
+  }
+  auto options = store_options(session);
+  if (!options) return session.fail(options.error());
+  auto accepted =
+      app::accept_restored(*options, session.clock(), session.random(),
+                           {*why, session.words().value("--by").value_or(os::user_name()), past});
+  if (!accepted) return session.fail(accepted.error());
+  if (session.json()) {
+    session.print(api::to_json(std::vector<api::JsonField>{
+        {"generation", accepted->generation.hex()},
+        {"floor", static_cast<std::int64_t>(accepted->floor.number())}}));
+  } else {
+    session.say(cat("accepted as generation ", accepted->generation.hex(),
+                    "; every new token is above ", accepted->floor.number()));
+  }
+  return kDone;
+}
+
+int contend(Session& session, const std::string& contest) {
+  auto options = store_options(session);
+  if (!options) return session.fail(options.error());
+  auto tally = app::contend_here(*options, contest, session.clock());
+  if (!tally) return session.fail(tally.error());
+  session.print(*tally);
+  return kDone;
+}
+
+int examine(Session& session) {
+  auto options = store_options(session);
+  if (!options) return session.fail(options.error());
+  std::vector<std::vector<api::JsonField>> rows;
+  bool safe = true;
+  const auto tell = [&](const Finding& finding) {
+    safe = safe && finding.level != Finding::Level::Fail;
+    const std::string level(probe::word(finding.level));
+    if (session.json()) {
+      rows.push_back({{"check", finding.check}, {"level", level}, {"text", finding.text}});
+      return;
+    }
+    const std::string shown = finding.level == Finding::Level::Ok ? level : session.strong(level);
+    session.print(
+        cat(shown, std::string(5 - level.size(), ' '), finding.check,
+            std::string(std::max<std::size_t>(12, finding.check.size()) - finding.check.size() + 1,
+                        ' '),
+            printable(finding.text)));
+    std::fflush(stdout);
+  };
+  session.say(cat("examining ", options->url.printable, "; this takes a few seconds"));
+  const auto done =
+      app::examine_store(*options, session.environment(), session.clock(), session.random(), tell);
+  if (session.json() && done) session.print(api::to_json(rows));
+  if (!done) return session.fail(done.error());
+  if (safe) session.say("this store can carry leases");
+  if (!safe) session.warn("this store is NOT safe for leases: see the lines that say fail");
+  return safe ? kDone : kFailed;
+}
+
+int doctor_command(Session& session) {
+  if (const auto contest = session.environment().get(app::kContendVariable)) {
+    return contend(session, *contest);
+  }
+  if (session.words().has("--accept-restored")) return accept(session);
+  for (const char* option : {"--why", "--by", "--past"}) {
+    if (session.words().has(option)) {
+      return session.fail(invalid(cat(option, " goes with --accept-restored")));
+    }
+  }
+  return examine(session);
+}
+
+constexpr std::array<Option, 4> kDoctorOptions = {{
+    {"--accept-restored", "", "an operator's word: use this restored or copied store"},
+    {"--why", "TEXT", "the reason, for the record"},
+    {"--by", "WHO", "who says so (default: the user's name)"},
+    {"--past", "N", "raise the floor at least to this token"},
+}};
+constexpr std::array<std::string_view, 3> kDoctorExamples = {
+    "stint doctor", "stint doctor --store postgres://agents@db.example/stint",
+    "stint doctor --accept-restored --why 'restored the backup of Monday'"};
+
+}  // namespace
+
+const Command kDoctor = {
+    .name = "doctor",
+    .operands = "[--accept-restored --why TEXT]",
+    .summary = "try whether a store can carry leases; accept a restored one",
+    .details =
+        "Tries the store with records of its own, which it removes again: whether a commit is "
+        "whole, atomic under eight processes at once and seen by everybody, whether the clock is "
+        "even and timers fire neither early nor late, how fast waiters wake and commits are. Each "
+        "line says ok, warn or fail; the exit code is 0 only if no line says fail.\n\n"
+        "A store that went back in time is refused wherever anybody remembers it. When a person "
+        "has looked at it and wants it used, --accept-restored gives it a new generation that "
+        "descends from the old one, and raises the floor above every token that can have been "
+        "issued before.",
+    .examples = kDoctorExamples,
+    .options = kDoctorOptions,
+    .least_operands = 0,
+    .most_operands = 0,
+    .runs_command = false,
+    .run = doctor_command,
+};
+
+}  // namespace stint::cli

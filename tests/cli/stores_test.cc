@@ -1,0 +1,86 @@
+// stint doctor and stint store copy, as a person uses them.
+#include <gtest/gtest.h>
+
+#include "base/text.h"
+#include "tests/cli/stint.h"
+
+namespace stint::test {
+namespace {
+
+TEST(DoctorCommand, SaysOkLineByLineAndExitsZero) {
+  const Stint stint;
+  const Finished done = stint({"doctor"}, Millis(60'000));
+  EXPECT_EQ(done.exit_code, 0) << done.out << done.err;
+  for (const char* check : {"durability", "whole", "visible", "atomic", "clock", "timers",
+                            "wake-up", "round-trip", "generation"}) {
+    EXPECT_EQ(count_lines(done.out, cat(" ", check, " ")), 1) << check << "\n" << done.out;
+  }
+  EXPECT_NE(done.out.find("8 processes counted to 120, 120 acknowledged"), std::string::npos)
+      << done.out;
+  EXPECT_EQ(done.out.find("fail"), std::string::npos) << done.out;
+}
+
+TEST(DoctorCommand, SpeaksJson) {
+  const Stint stint;
+  const Finished done = stint({"doctor", "--json", "-q"}, Millis(60'000));
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_NE(done.out.find(R"({"check":"atomic","level":"ok","text":)"), std::string::npos)
+      << done.out;
+  EXPECT_EQ(done.err, "");
+}
+
+TEST(DoctorCommand, NeedsAStoreThatCanBeReached) {
+  const Stint stint;
+  const Finished done = stint({"doctor", "--store", "sqlite:/proc/nowhere/x.db"});
+  EXPECT_EQ(done.exit_code, 69);
+  EXPECT_EQ(done.out, "");
+  EXPECT_EQ(stint({"doctor", "--why", "x"}).exit_code, 2);
+}
+
+// EVIDENCE-OF: G1 G12
+TEST(StoreCopyCommand, MovesTheLeasesAndClosesTheOldStore) {
+  const Stint stint;
+  const std::string to = cat("sqlite:", stint.dir().file("new.db"));
+  const std::string from = cat("sqlite:", stint.database());
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(stint({"run", "r", "--", "true"}).exit_code, 0);
+  const Finished moved = stint({"store", "copy", from, to});
+  EXPECT_EQ(moved.exit_code, 0) << moved.err;
+  const Finished old = stint({"acquire", "r"});
+  EXPECT_EQ(old.exit_code, 69);
+  EXPECT_NE(old.err.find("moved to"), std::string::npos) << old.err;
+  EXPECT_EQ(stint({"acquire", "r", "--store", to}).out, "4\n");
+}
+
+TEST(StoreCopyCommand, IsRefusedWhileHeldUnlessToldToRevoke) {
+  const Stint stint;
+  const std::string to = cat("sqlite:", stint.dir().file("new.db"));
+  const std::string from = cat("sqlite:", stint.database());
+  Child run(stint.command({"run", "r", "--", "sleep", "60"}));
+  ASSERT_TRUE(wait_until([&] { return stint.held("r"); })) << run.err();
+  const Finished refused = stint({"store", "copy", from, to});
+  EXPECT_EQ(refused.exit_code, 11) << refused.err;
+  EXPECT_TRUE(stint.held("r"));
+  EXPECT_EQ(stint({"store", "copy", from, to, "--revoke-held"}).exit_code, 2) << "without a reason";
+  const Finished moved =
+      stint({"store", "copy", from, to, "--revoke-held", "--why", "to a new disk"});
+  EXPECT_EQ(moved.exit_code, 0) << moved.err;
+  const auto exit = run.wait(Millis(10'000));
+  ASSERT_TRUE(exit);
+  EXPECT_EQ(exit->code, 75) << run.err();
+  EXPECT_EQ(stint({"acquire", "r", "--store", to}).out, "3\n");
+}
+
+TEST(StoreCopyCommand, RefusesBadWords) {
+  const Stint stint;
+  EXPECT_EQ(stint({"store", "copy", "sqlite:/a"}).exit_code, 2);
+  EXPECT_EQ(stint({"store", "paint", "a", "b"}).exit_code, 2);
+  const Finished secret = stint({"store", "copy", "sqlite:/a", "postgres://u:hush@h/d"});
+  EXPECT_EQ(secret.exit_code, 2);
+  EXPECT_EQ(secret.err.find("hush"), std::string::npos) << secret.err;
+  ASSERT_EQ(stint({"ls"}).exit_code, 0);
+  const std::string same = cat("sqlite:", stint.database());
+  EXPECT_EQ(stint({"store", "copy", same, same}).exit_code, 2);
+}
+
+}  // namespace
+}  // namespace stint::test

@@ -1,0 +1,152 @@
+// Moving all leases from one store into another: out of each store, and into each.
+#include "service/store_move.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/conformance/lease_fixture.h"
+#include "tests/support/lying_stores.h"
+
+namespace stint::testing {
+namespace {
+
+// Fails every commit after so many.
+class CutShort final : public test::SharedStore {
+ public:
+  CutShort(std::shared_ptr<store::Store> store, int commits)
+      : SharedStore(std::move(store)), left_(commits) {}
+  Result<store::CommitAnswer> commit(const std::vector<store::Step>& steps,
+                                     store::Sync sync) override {
+    if (left_-- <= 0) return unavailable("cut short");
+    return SharedStore::commit(steps, sync);
+  }
+
+ private:
+  int left_;
+};
+
+std::uint64_t granted(Client& client, std::string_view name, Millis ttl) {
+  const auto answer = client.bid(name, "ann", client.claim(), plain_terms(ttl));
+  if (!answer) return 0;
+  const auto* yes = std::get_if<api::Granted>(&*answer);
+  return yes == nullptr ? 0 : yes->lease.token.number();
+}
+
+void revoke(Client& client, std::string_view name, std::uint64_t token) {
+  EXPECT_TRUE(
+      client.leases.revoke({resource(name), Token(token), "test", "op"}, core::Reason::Revoked));
+}
+
+class StoreMove : public ::testing::TestWithParam<StoreCase> {
+ protected:
+  Result<service::Moved> move(store::Store& from, store::Store& to) {
+    return service::move_leases(from, to, nullptr, random_, clock_,
+                                {.from_name = "old", .to_name = "new", .by = "op"});
+  }
+  std::unique_ptr<Site> other() { return stores().front().make(); }
+
+  os::SystemRandom random_;
+  FakeClock clock_;
+};
+
+// Tokens 3 for "a" (revoked) and 1 for "b", which has run out.
+void use(Site& site) {
+  Client client(site);
+  EXPECT_EQ(granted(client, "b", site.short_ttl()), 1U);
+  EXPECT_EQ(granted(client, "a", kHour), 1U);
+  revoke(client, "a", 1);
+  EXPECT_EQ(granted(client, "a", kHour), 3U);
+  EXPECT_TRUE(site.eventually([&] { return !client.leases.get(resource("b")).value().held; }));
+}
+
+void expect_moved(Site& old_site, Site& new_site, const Generation& before) {
+  Client there(new_site);
+  EXPECT_GT(granted(there, "a", kHour), 4U);
+  EXPECT_EQ(granted(there, "b", kHour), 2U);
+  EXPECT_NE(there.leases.generation(), before);
+  const auto life = service::read_life(*there.store).value();
+  EXPECT_EQ(life->meta.ancestors.back(), before);
+  const auto history = there.leases.history(resource("b"), 10).value();
+  ASSERT_EQ(history.size(), 2U);
+  EXPECT_EQ(history[1].ended, core::Reason::Expired);
+  EXPECT_TRUE(history[1].ended_at.has_value());
+  EXPECT_EQ(there.leases.history(resource("a"), 10).value().size(), 5U);
+  // The old one is closed: to newcomers and to those who had it open.
+  const auto old_store = old_site.open();
+  os::SystemRandom random;
+  const auto again = service::begin_life(*old_store, random, old_site.clock().wall(), nullptr, {});
+  ASSERT_FALSE(again);
+  EXPECT_NE(again.error().message.find("moved to new"), std::string::npos);
+}
+
+// EVIDENCE-OF: G1 G12
+TEST_P(StoreMove, TokensGoOnGrowingInTheNewStore) {
+  for (const bool into : {true, false}) {
+    const auto here = GetParam().make();
+    const auto memory = other();
+    Site& from = into ? *memory : *here;
+    Site& to = into ? *here : *memory;
+    use(from);
+    Client late(from);
+    const Generation before = late.leases.generation();
+    revoke(late, "a", 3);
+    const auto moved = move(*from.open(), *to.open());
+    ASSERT_TRUE(moved) << moved.error().message;
+    EXPECT_EQ(moved->leases, 2U);
+    EXPECT_EQ(granted(late, "a", kHour), 0U) << "a grant from the closed store";
+    expect_moved(from, to, before);
+  }
+}
+
+TEST_P(StoreMove, IsRefusedWhileAnythingIsHeldAndChangesNothing) {
+  const auto here = GetParam().make();
+  const auto there = other();
+  use(*here);
+  const auto refused = move(*here->open(), *there->open());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::Held);
+  EXPECT_NE(refused.error().message.find("'a' is held"), std::string::npos);
+  Client client(*here);
+  revoke(client, "a", 3);
+  EXPECT_EQ(granted(client, "a", kHour), 5U) << "the old store goes on";
+  EXPECT_EQ(granted(client, "b", kHour), 2U);
+}
+
+TEST_P(StoreMove, NeedsAnEmptyStoreToMoveInto) {
+  const auto here = GetParam().make();
+  const auto there = other();
+  use(*there);
+  Client client(*here);
+  const auto refused = move(*here->open(), *there->open());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::Invalid);
+  EXPECT_EQ(granted(client, "x", kHour), 1U) << "and nothing was closed";
+}
+
+// EVIDENCE-OF: G1
+TEST_P(StoreMove, CutShortAnywhereItGivesNoGrantAndGoesOnWhenStartedAgain) {
+  for (int at = 0; at < 8; ++at) {
+    const auto here = GetParam().make();
+    const auto there = other();
+    use(*here);
+    Client client(*here);
+    const Generation before = client.leases.generation();
+    revoke(client, "a", 3);
+    const std::shared_ptr<store::Store> from = here->open();
+    const std::shared_ptr<store::Store> to = there->open();
+    CutShort cut_from(from, at < 2 ? at : 100);
+    CutShort cut_to(to, at < 2 ? 100 : at - 2);
+    if (move(cut_from, cut_to)) continue;  // it needed no more commits than that
+    if (at > 0) {
+      EXPECT_EQ(granted(client, "a", kHour), 0U) << at;
+    }
+    const auto again = move(*from, *to);
+    ASSERT_TRUE(again) << at << " " << again.error().message;
+    expect_moved(*here, *there, before);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Store, StoreMove, ::testing::ValuesIn(stores()),
+                         [](const auto& store) { return store.param.name; });
+
+}  // namespace
+}  // namespace stint::testing
