@@ -1,5 +1,6 @@
 #include "store/redis/facts.h"
 
+#include <algorithm>
 #include <map>
 
 #include "base/text.h"
@@ -101,6 +102,10 @@ Result<RedisFacts> read_facts(std::string_view info, const std::vector<std::stri
   out.master = cat(text_of(fields, "master_host"), ":", text_of(fields, "master_port"));
   out.loading = text_of(fields, "loading") == "1";
   out.replicas = replicas.value_or(0);
+  for (std::uint64_t i = 0; i < std::min(out.replicas, std::uint64_t{1000}); ++i) {
+    // slave0:ip=10.0.0.7,port=6379,state=online,...
+    if (text_of(fields, cat("slave", i)).find("state=online") != std::string::npos) ++out.online;
+  }
   out.was_replica = !only_zeros(text_of(fields, "master_replid2"));
   out.eviction = text_of(fields, "maxmemory_policy");
   out.max_memory = parse_digits(text_of(fields, "maxmemory")).value_or(0);

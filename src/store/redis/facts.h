@@ -20,6 +20,7 @@ struct RedisFacts {
   std::string master;  // of a replica: host:port
   bool loading = false;
   std::uint64_t replicas = 0;  // connected now
+  std::uint64_t online = 0;    // of these, the ones that have all the data
   bool was_replica = false;    // it became the master by a fail-over in this life
   std::string eviction;        // maxmemory-policy
   std::uint64_t max_memory = 0;

@@ -20,7 +20,8 @@ Result<std::unique_ptr<Link>> Link::open(const Options& options, MonoTime until)
   std::unique_ptr<Stream> stream;
   if (options.tls) {
     auto encrypted = start_tls(std::move(*fd), options.certificates, until);
-    if (!encrypted) return std::move(encrypted.error()).during(cat("talking to ", options.where()));
+    if (!encrypted)
+      return std::move(encrypted.error()).during(cat("starting TLS with ", options.where()));
     stream = std::move(*encrypted);
   } else {
     stream = std::make_unique<PlainStream>(std::move(*fd));

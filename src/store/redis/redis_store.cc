@@ -86,8 +86,8 @@ Result<std::unique_ptr<redis::Link>> RedisStore::connect(MonoTime until) {
   if (!facts) return facts.error();
   if (auto ok = redis::check_usable(*facts, options_.where()); !ok) return ok.error();
   facts->wait = options_.wait;
-  if (facts->replicas < options_.wait) {
-    return unavailable(cat("the Redis at ", options_.where(), " has ", facts->replicas,
+  if (facts->online < options_.wait) {
+    return unavailable(cat("the Redis at ", options_.where(), " has ", facts->online,
                            " replicas, and wait=", options_.wait, " wants more"));
   }
   if (auto ok = enter(**link, *facts, until); !ok) return ok.error();
