@@ -12,6 +12,8 @@ namespace {
 // Between two tries to connect; doubled up to the second.
 constexpr Millis kFirstPause{20};
 constexpr Millis kLongestPause{2000};
+// The destructor waits for a try that is under way.
+constexpr Millis kLongestTry{3000};
 
 MonoTime now() { return os::SystemClock().mono(); }
 
@@ -142,7 +144,7 @@ Result<std::unique_ptr<Watch>> Hub::watch(std::string_view key) {
 void Hub::run(const std::stop_token& stop) {
   Millis pause = kFirstPause;
   while (!stop.stop_requested()) {
-    auto link = Link::open(options_, now() + options_.timeout);
+    auto link = Link::open(options_, now() + std::min(options_.timeout, kLongestTry));
     if (link) {
       pause = kFirstPause;
       {

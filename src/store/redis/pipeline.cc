@@ -23,8 +23,8 @@ void Pipeline::forget_link() {
   forget_ = true;
 }
 
-Result<Answer> Pipeline::ask(const Question& question) {
-  Task own{question, now() + options_.timeout, {}, false, false, {}};
+Result<Answer> Pipeline::ask(const Question& question, MonoTime until) {
+  Task own{question, until, {}, false, false, {}};
   {
     MutexLock lock(mutex_);
     if (led_) {
@@ -38,9 +38,9 @@ Result<Answer> Pipeline::ask(const Question& question) {
         const auto waiting = std::ranges::find(line_, &own);
         if (waiting != line_.end()) {
           line_.erase(waiting);
-          return unavailable(cat("the Redis at ", options_.where(), " does not answer in time"));
+          return not_in_time();
         }
-        // It is on its way: the leader's deadline, which is earlier, ends the wait.
+        // It is on its way, and its own deadline ends the leader's wait.
         own.woken.wait(lock);
       }
       if (own.done) return std::move(*own.answer);
@@ -63,15 +63,29 @@ Result<Answer> Pipeline::ask(const Question& question) {
   return std::move(*own.answer);
 }
 
-// Others that came meanwhile have later deadlines, so that the leader's binds them all.
+bool Pipeline::too_late(const Task& task) const {
+  return task.until - now() < options_.timeout / 8;
+}
+
+Error Pipeline::not_in_time() const {
+  return unavailable(cat("the Redis at ", options_.where(), " does not answer in time"));
+}
+
 std::vector<Pipeline::Task*> Pipeline::take(const Task& own) {
   std::vector<Task*> batch;
   std::size_t bytes = own.question.bytes.size();
   const MutexLock lock(mutex_);
   while (!line_.empty() && batch.size() < kMostTogether && bytes < kMostBytes) {
-    bytes += line_.front()->question.bytes.size();
-    batch.push_back(line_.front());
+    Task* const next = line_.front();
     line_.pop_front();
+    if (too_late(*next)) {
+      next->answer = not_in_time();
+      next->done = true;
+      next->woken.notify_one();
+      continue;
+    }
+    bytes += next->question.bytes.size();
+    batch.push_back(next);
   }
   return batch;
 }
@@ -91,10 +105,8 @@ Status Pipeline::ensure_link(MonoTime until) {
 }
 
 void Pipeline::lead(Task& own) {
-  // Little time left means that it waited behind somebody who got no answer. Its end would be the
-  // end of those who come with it.
-  if (own.until - now() < options_.timeout / 8) {
-    own.answer = unavailable(cat("the Redis at ", options_.where(), " does not answer in time"));
+  if (too_late(own)) {
+    own.answer = not_in_time();
     return;
   }
   if (auto ok = ensure_link(own.until); !ok) {
@@ -103,7 +115,9 @@ void Pipeline::lead(Task& own) {
   }
   std::vector<Task*> batch = take(own);
   batch.insert(batch.begin(), &own);
-  exchange(batch, own.until);
+  const auto first =
+      std::ranges::min_element(batch, {}, [](const Task* task) { return task->until; });
+  exchange(batch, (*first)->until);
   const MutexLock lock(mutex_);
   for (Task* task : batch) {
     task->done = true;

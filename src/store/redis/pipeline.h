@@ -38,7 +38,7 @@ class Pipeline {
   Pipeline(const Options& options, Connect connect);
 
   // Code::UnknownOutcome: it changes something, was sent, and no answer came.
-  Result<Answer> ask(const Question& question);
+  Result<Answer> ask(const Question& question, MonoTime until);
   // The next question goes over a new connection.
   void forget_link();
 
@@ -54,6 +54,10 @@ class Pipeline {
 
   void lead(Task& own) EXCLUDES(mutex_);
   Status ensure_link(MonoTime until);
+  // Little time left means that it waited behind somebody who got no answer. Sent now, its end
+  // would be the end of those who travel with it.
+  bool too_late(const Task& task) const;
+  Error not_in_time() const;
   std::vector<Task*> take(const Task& own) EXCLUDES(mutex_);
   void exchange(const std::vector<Task*>& batch, MonoTime until);
   Status receive_all(const std::vector<Task*>& batch, bool waits, MonoTime until);

@@ -152,28 +152,28 @@ std::string RedisStore::run_id() const {
 // A question that changes nothing may be asked twice: a connection that was cut is no answer.
 Result<redis::Answer> RedisStore::ask_again(const redis::Question& question) {
   const MonoTime begun = now();
-  auto answer = pipeline_->ask(question);
+  const MonoTime until = begun + options_.timeout;
+  auto answer = pipeline_->ask(question, until);
   const bool soon = now() - begun < options_.timeout / 2;
   if (answer || answer.error().code != Code::Unavailable || !soon) return answer;
-  return pipeline_->ask(question);
+  return pipeline_->ask(question, until);
 }
 
-Result<Reply> RedisStore::run_script(const redis::Script& script,
-                                     const std::vector<std::string_view>& words, bool changes,
-                                     bool durable, std::optional<std::int64_t>* replicas) {
-  for (const bool whole : {false, true}) {
-    redis::Question question;
-    question.changes = changes;
-    question.durable = durable;
-    redis::append_script(question.bytes, script, whole, words);
-    auto answer = changes ? pipeline_->ask(question) : ask_again(question);
-    if (!answer) return answer.error();
-    Reply& reply = answer->replies.front();
-    if (!whole && reply.error_is("NOSCRIPT")) continue;
-    if (replicas != nullptr) *replicas = answer->replicas;
-    return std::move(reply);
+Result<RedisStore::Ran> RedisStore::run_commit(const std::vector<std::string_view>& words,
+                                               bool durable, MonoTime until) {
+  redis::Question question;
+  question.changes = true;
+  question.durable = durable;
+  redis::append_script(question.bytes, redis::commit_script(), false, words);
+  auto answer = pipeline_->ask(question, until);
+  // It was not carried out: the server must be given the script first.
+  if (answer && answer->replies.front().error_is("NOSCRIPT")) {
+    question.bytes.clear();
+    redis::append_script(question.bytes, redis::commit_script(), true, words);
+    answer = pipeline_->ask(question, until);
   }
-  return unavailable("unreachable");
+  if (!answer) return answer.error();
+  return Ran{std::move(answer->replies.front()), answer->replicas};
 }
 
 Result<Reading> RedisStore::read(const std::vector<std::string>& keys) {
@@ -229,13 +229,21 @@ Result<Reading> RedisStore::scan_page(const ScanRange& range) {
   const auto bounds = redis::bounds_of(range);
   if (!bounds || range.limit == 0) return read({});
   const std::string limit = std::to_string(range.limit);
-  auto reply = run_script(redis::scan_script(),
-                          {records_, index_, range.backwards ? "ZREVRANGEBYLEX" : "ZRANGEBYLEX",
-                           bounds->from, bounds->to, limit},
-                          false, false, nullptr);
-  if (!reply) return reply.error();
-  if (reply->is(Reply::Kind::Error)) return redis::fault_of(*reply, options_.where());
-  std::vector<Reply>& items = reply->items;
+  const std::vector<std::string_view> words = {
+      records_,     index_,     range.backwards ? "ZREVRANGEBYLEX" : "ZRANGEBYLEX",
+      bounds->from, bounds->to, limit};
+  redis::Question question;
+  redis::append_script(question.bytes, redis::scan_script(), false, words);
+  auto answer = ask_again(question);
+  if (answer && answer->replies.front().error_is("NOSCRIPT")) {
+    question.bytes.clear();
+    redis::append_script(question.bytes, redis::scan_script(), true, words);
+    answer = ask_again(question);
+  }
+  if (!answer) return answer.error();
+  Reply& reply = answer->replies.front();
+  if (reply.is(Reply::Kind::Error)) return redis::fault_of(reply, options_.where());
+  std::vector<Reply>& items = reply.items;
   if (items.size() < 4 || items.size() % 2 != 0) return redis::damaged("a scan of odd size");
   if (auto ok = check_id(items[2]); !ok) return ok.error();
   auto at = redis::read_now(items[3], items[0], items[1]);
@@ -275,6 +283,7 @@ Result<CommitAnswer> RedisStore::commit(const std::vector<Step>& steps, Sync syn
   const auto keep = [&](std::string text) -> std::string_view {
     return texts.emplace_back(std::move(text));
   };
+  const MonoTime until = now() + options_.timeout;
   for (int tries = 0; tries < kMostRuns; ++tries) {
     const std::string run = run_id();
     texts.clear();
@@ -284,20 +293,20 @@ Result<CommitAnswer> RedisStore::commit(const std::vector<Step>& steps, Sync syn
                    {keep(redis::step_code(step)), step.key, keep(std::to_string(step.version)),
                     keep(std::to_string(step.ttl.count())), step.value});
     }
-    std::optional<std::int64_t> replicas;
-    auto reply = run_script(redis::commit_script(), words, true, sync == Sync::Durable, &replicas);
-    if (!reply) return reply.error();
-    const bool other_run = reply->items.size() == 1 && reply->items.front().number == -2;
+    auto ran = run_commit(words, sync == Sync::Durable, until);
+    if (!ran) return ran.error();
+    const std::vector<Reply>& items = ran->reply.items;
+    const bool other_run = items.size() == 1 && items.front().number == -2;
     if (other_run) {
       // Nothing was written. If the connection is newer than `run`, the next try knows it already.
       if (run == run_id()) pipeline_->forget_link();
       continue;
     }
-    auto answer = answered(steps, *reply);
-    if (answer && std::holds_alternative<Committed>(*answer) && replicas &&
-        *replicas < static_cast<std::int64_t>(options_.wait)) {
+    auto answer = answered(steps, ran->reply);
+    if (answer && std::holds_alternative<Committed>(*answer) && ran->replicas &&
+        *ran->replicas < static_cast<std::int64_t>(options_.wait)) {
       return Error{Code::UnknownOutcome,
-                   cat("committed at ", options_.where(), ", but only ", *replicas, " of ",
+                   cat("committed at ", options_.where(), ", but only ", *ran->replicas, " of ",
                        options_.wait, " replicas have it: a fail-over may lose it")};
     }
     return answer;

@@ -52,9 +52,11 @@ class RedisStore final : public Store {
   Result<std::unique_ptr<redis::Link>> connect(MonoTime until);
   Status enter(redis::Link& link, const RedisFacts& facts, MonoTime until);
   Result<redis::Answer> ask_again(const redis::Question& question);
-  Result<redis::Reply> run_script(const redis::Script& script,
-                                  const std::vector<std::string_view>& words, bool changes,
-                                  bool durable, std::optional<std::int64_t>* replicas);
+  struct Ran {
+    redis::Reply reply;
+    std::optional<std::int64_t> replicas;
+  };
+  Result<Ran> run_commit(const std::vector<std::string_view>& words, bool durable, MonoTime until);
   Result<Reading> scan_page(const ScanRange& range);
   Result<CommitAnswer> answered(const std::vector<Step>& steps, const redis::Reply& reply) const;
   Status check_id(const redis::Reply& id) const;
