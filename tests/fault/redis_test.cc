@@ -2,7 +2,11 @@
 // that went back. A commit is done, not done, or unknown; never reported wrong.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <atomic>
+#include <cstdio>
 #include <filesystem>
+#include <set>
 #include <thread>
 
 #include "os/clock.h"
@@ -185,6 +189,61 @@ TEST_F(RedisFault, ManyThreadsBehindAFrozenServerAreAllAnsweredInTime) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(wrong, 0);
   EXPECT_LT(now() - begun, Millis(4'000));
+}
+
+// Increments by compare-and-commit from 64 threads while the server is killed again and again: what
+// was acknowledged is there, what was refused is not, and only the unknown may be either.
+// EVIDENCE-OF: G11
+TEST_F(RedisFault, SixtyFourClientsAndManyKillsLoseNoIncrementAndInventNone) {
+  constexpr int kThreads = 64;
+  constexpr std::size_t kCounters = 8;
+  constexpr int kKills = 6;
+  RedisServer server;
+  start(server);
+  const auto store = open_redis(redis_request(server.port(), Millis(2'000)));
+  std::array<std::atomic<std::uint64_t>, kCounters> done{};
+  std::array<std::atomic<std::uint64_t>, kCounters> unknown{};
+  std::atomic<bool> stop = false;
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      const std::size_t which = t % kCounters;
+      const std::string key = cat("counter", which);
+      while (!stop) {
+        const auto reading = store->read({key});
+        if (!reading) continue;
+        const store::Entry& entry = reading->entries.front();
+        store::Step step = redis_set(key, cat(parse_digits(entry.value).value_or(0) + 1));
+        step.expect = entry.present() ? store::Expect::Seen : store::Expect::Absent;
+        step.version = entry.version;
+        const auto answer = redis_commit(*store, step);
+        if (answer && std::holds_alternative<store::Committed>(*answer)) ++done[which];
+        if (!answer && answer.error().code == Code::UnknownOutcome) ++unknown[which];
+      }
+    });
+  }
+  for (int i = 0; i < kKills; ++i) {
+    os::pause_for(Millis(300));
+    server.kill9();
+    os::pause_for(Millis(50));
+    start(server);
+  }
+  os::pause_for(Millis(300));
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+  std::uint64_t operations = 0;
+  std::uint64_t open = 0;
+  for (std::size_t i = 0; i < kCounters; ++i) {
+    const auto stands = parse_digits(redis_get(*store, cat("counter", i))).value_or(0);
+    EXPECT_GE(stands, done[i]) << "an acknowledged increment is lost";
+    EXPECT_LE(stands, done[i] + unknown[i]) << "one that was refused has happened";
+    operations += done[i];
+    open += unknown[i];
+  }
+  EXPECT_GT(operations, 0U);
+  std::printf("%llu increments, %llu unknown, %d kills\n",
+              static_cast<unsigned long long>(operations), static_cast<unsigned long long>(open),
+              kKills);
 }
 
 TEST_F(RedisFault, AnAnswerThatIsCutOffIsUnknownAndHappenedOnce) {
