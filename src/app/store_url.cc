@@ -30,9 +30,17 @@ const std::vector<Scheme>& schemes() {
       {"memory", "", Form::Nothing, "memory:", {}},
       {"postgres", "postgres", Form::Network, "postgres://user@host/database", {}},
       {"postgresql", "postgres", Form::Network, "postgresql://user@host/database", {}},
-      {"redis", "redis", Form::Network, "redis://host:6379/0", {}},
-      {"rediss", "redis", Form::Network, "rediss://host:6379/0", {}},
-      {"redis+unix", "redis", Form::Path, "redis+unix:/run/redis.sock", {}},
+      {"redis", "redis", Form::Network, "redis://host:6379/0", {"prefix", "wait"}},
+      {"rediss",
+       "redis",
+       Form::Network,
+       "rediss://host:6379/0",
+       {"prefix", "wait", "cacert", "cert", "key"}},
+      {"redis+unix",
+       "redis",
+       Form::Path,
+       "redis+unix:/run/redis.sock",
+       {"prefix", "wait", "user", "password", "db"}},
       {"etcd", "etcd", Form::Network, "etcd://host1:2379,host2:2379", {}},
   };
   return all;
@@ -182,14 +190,21 @@ std::string without_secrets(std::string_view text) {
 }  // namespace
 
 std::string StoreUrl::identity() const {
+  // Two stores in one place differ in these.
+  std::string within;
+  for (const char* name : {"prefix", "db"}) {
+    if (const auto found = options.find(name); found != options.end()) {
+      within += cat("?", name, "=", found->second);
+    }
+  }
   for (const Scheme& known : schemes()) {
-    if (known.name == scheme && known.form == Form::Path) return cat(scheme, ":", path);
+    if (known.name == scheme && known.form == Form::Path) return cat(scheme, ":", path, within);
   }
   std::string out = cat(scheme, "://");
   for (const store::Host& host : hosts) {
     out += cat(&host == hosts.data() ? "" : ",", host.name, ":", host.port);
   }
-  return cat(out, "/", path);
+  return cat(out, "/", path, within);
 }
 
 Result<StoreUrl> parse_store_url(std::string_view text) {

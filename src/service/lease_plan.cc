@@ -155,6 +155,13 @@ std::vector<Step> plan_steps(const std::string& resource, const Seen& seen,
     floor.key = kMetaKey;
     expect(floor, seen.meta);
     steps.push_back(std::move(floor));
+    // And nothing that was counted may have been lost since.   G1
+    if (!seen.tail_key.empty()) {
+      Step tail;
+      tail.key = seen.tail_key;
+      expect(tail, seen.tail);
+      steps.push_back(std::move(tail));
+    }
   }
   return steps;
 }

@@ -13,6 +13,8 @@ namespace stint::service {
 struct Seen {
   core::Record record;
   store::Version meta = 0;
+  std::string tail_key;  // Capabilities::tail_record
+  store::Version tail = 0;
   store::Version own = 0;
   store::Version alive = 0;
   store::Version work = 0;

@@ -54,8 +54,12 @@ Result<Meta> LeaseService::meta_of(const store::Entry& entry) {
 
 Result<LeaseService::Snapshot> LeaseService::look(const ResourceName& name) {
   const std::string& r = name.text();
-  auto reading = store_.read({std::string(kMetaKey), own_key(r), alive_key(r), work_key(r),
-                              cap_key(r), rest_key(r), cool_key(r)});
+  std::vector<std::string> keys = {
+      std::string(kMetaKey), own_key(r), alive_key(r), work_key(r), cap_key(r),
+      rest_key(r),           cool_key(r)};
+  const std::string& tail_key = store_.capabilities().tail_record;
+  if (!tail_key.empty()) keys.push_back(tail_key);
+  auto reading = store_.read(keys);
   if (!reading) return reading.error();
   const auto& entries = reading->entries;
   Snapshot out{.resource = r,
@@ -69,6 +73,13 @@ Result<LeaseService::Snapshot> LeaseService::look(const ResourceName& name) {
   if (!meta) return meta.error();
   if (auto ok = check_settled(*meta); !ok) return ok.error();
   out.floor = meta->floor;
+  if (!tail_key.empty()) {
+    auto floor = floor_after_tail(entries[7]);
+    if (!floor) return floor.error();
+    out.floor = std::max(out.floor, *floor);
+    out.seen.tail_key = tail_key;
+    out.seen.tail = entries[7].version;
+  }
   out.generation = meta->generation;
   out.seen.meta = entries[0].version;
   out.seen.own = entries[1].version;

@@ -95,6 +95,33 @@ Result<std::optional<Life>> create_life(store::Store& store, Random& random, Wal
   return std::optional<Life>(Life{meta, std::get<store::Committed>(*answer).versions.front()});
 }
 
+// Once per time that the store came back without its end, however many processes see it.
+Status record_tail(store::Store& store, WallTime now) {
+  const std::string& tail_key = store.capabilities().tail_record;
+  if (tail_key.empty()) return {};
+  store::Step noted;
+  noted.kind = store::Step::Kind::Set;
+  noted.key = "meta/tail_noted";
+  auto reading = store.read({tail_key, noted.key});
+  if (!reading) return reading.error();
+  const store::Entry& tail = reading->entries[0];
+  const store::Entry& before = reading->entries[1];
+  noted.value = std::to_string(tail.version);
+  if (!tail.present() || before.value == noted.value) return {};
+  auto floor = floor_after_tail(tail);
+  if (!floor) return floor.error();
+  noted.expect = before.present() ? store::Expect::Seen : store::Expect::Absent;
+  noted.version = before.version;
+  api::Event event;
+  event.at = now;
+  event.kind = "tail_may_be_lost";
+  event.details.emplace_back("why", store.capabilities().may_lose);
+  event.details.emplace_back("floor", static_cast<std::int64_t>(floor->number()));
+  auto answer = store.commit({noted, append_event(event)}, store::Sync::Relaxed);
+  if (!answer) return answer.error();
+  return {};  // a conflict: another has noted it
+}
+
 // Once per new boot, however many processes see it.
 Status record_prolonged(store::Store& store, WallTime now) {
   const auto& prolonged = store.opening().prolonged;
@@ -119,9 +146,19 @@ Status record_prolonged(store::Store& store, WallTime now) {
 
 }  // namespace
 
+Result<Token> floor_after_tail(const store::Entry& tail) {
+  if (!tail.present()) return Token();
+  const auto ms = parse_digits(tail.value);
+  constexpr std::uint64_t kMostMs = 1ULL << 53U;
+  if (!ms || *ms > kMostMs) return unavailable("the store's record of a lost tail is damaged");
+  const WallTime then = wall_from_ms(static_cast<std::int64_t>(*ms));
+  return Token(std::min(floor_of(then), Token::kMax - 1));
+}
+
 Result<Life> begin_life(store::Store& store, Random& random, WallTime now, Anchors* anchors,
                         const LifeOptions& options) {
   if (auto recorded = record_prolonged(store, now); !recorded) return recorded.error();
+  if (auto recorded = record_tail(store, now); !recorded) return recorded.error();
   std::optional<Anchor> anchor;
   if (anchors != nullptr) {
     auto recalled = anchors->recall();

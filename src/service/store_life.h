@@ -47,6 +47,11 @@ store::Step set_meta(const Meta& meta, store::Expect expect, store::Version vers
 Result<Life> begin_life(store::Store& store, Random& random, WallTime now, Anchors* anchors,
                         const LifeOptions& options);
 
+// Where tokens go on after the store may have lost the end of what it had acknowledged: above
+// everything that can have been issued until then. `tail`: the record Capabilities::tail_record.
+// Zero if it is absent.   G1
+Result<Token> floor_after_tail(const store::Entry& tail);
+
 // An operator's word that a restored or copied store is to be used: a new generation that descends
 // from the old one, and a floor above everything that can have been issued before.
 struct Recovery {

@@ -156,5 +156,18 @@ TEST_F(StoreLifeTest, ADamagedMetaRecordIsAFaultAndNotANewStore) {
   expect_refused(begin(store_), "damaged");
 }
 
+// EVIDENCE-OF: G1
+TEST(FloorAfterTail, IsAboveWhatTimeCanHaveIssuedAndNeverGuessed) {
+  store::Entry tail;
+  EXPECT_EQ(floor_after_tail(tail).value(), Token()) << "nothing was ever lost";
+  tail.version = 1;
+  tail.value = "1700000000000";
+  EXPECT_EQ(floor_after_tail(tail).value(), Token(1'700'000'000ULL << 20U));
+  for (const char* value : {"", "x", "-1", "1.5", "99999999999999999999"}) {
+    tail.value = value;
+    EXPECT_FALSE(floor_after_tail(tail)) << value;
+  }
+}
+
 }  // namespace
 }  // namespace stint::service

@@ -100,6 +100,11 @@ struct Capabilities {
   bool durable = true;            // an acknowledged Durable commit survives kill -9 and a power cut
   bool relaxed_renewals = false;  // a renewal may go unsynced (only where a reboot is noticed)
   std::string may_lose;           // in words, what a crash, a power cut or a fail-over can lose
+  // The key of a record that the store itself sets, in one step with its coming back, whenever it
+  // may have lost the end of what it had acknowledged; empty: it never does. Its value is the time
+  // then, in milliseconds since 1970, in decimal digits. Who counts something that must not repeat
+  // reads it with the count, checks its version in the commit, and goes on beyond.   G1
+  std::string tail_record = {};
 };
 
 // Said once at opening, so that the service can record it.
