@@ -33,24 +33,29 @@ class SignalsBlocked {
 }  // namespace
 
 Hold::Hold(std::shared_ptr<ClientState> client, AcquireOptions options,
-           const core::HoldSettings& settings, const holder::Taken& taken)
+           const core::HoldSettings& settings, const holder::Taken& taken, os::EventFd bell)
     : client_(std::move(client)),
       options_(std::move(options)),
       settings_(settings),
       kept_(taken.kept.front()),
       granted_(taken.grants.front()),
       keeper_(client_->leases(), client_->clock, client_->random, settings, {kept_}),
+      bell_(std::move(bell)),
       deadline_(keeper_.state().deadline) {}
 
-void Hold::start(const std::shared_ptr<Hold>& hold) {
+Status Hold::start(const std::shared_ptr<Hold>& hold) {
   const SignalsBlocked blocked;
-  hold->keeping_ = std::make_unique<holder::KeeperThread>(hold->keeper_);
+  auto keeping = holder::KeeperThread::make(hold->keeper_);
+  if (!keeping) return keeping.error();
+  hold->keeping_ = std::move(*keeping);
+  if (auto started = hold->keeping_->start(); !started) return started;
   if (auto watch = hold->client_->leases().watch(hold->kept_.grip.resource); watch) {
     hold->watch_ = std::move(*watch);
     hold->keeping_->look_soon();  // what changed between the grant and the watch
   }
   hold->watching_ = std::thread([hold] { hold->watch_loop(); });
   ::pthread_setname_np(hold->watching_.native_handle(), "stint-holder");
+  return {};
 }
 
 void Hold::end() {
