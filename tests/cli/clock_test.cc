@@ -93,7 +93,9 @@ TEST_P(SteppedClock, UnderARunningHolderChangesNothing) {
   command.env.emplace_back("FAKETIME_DONT_FAKE_MONOTONIC", "1");
   Child holder(command);
   ASSERT_TRUE(wait_until([&] { return stint.held("r"); })) << holder.err();
-  write_text(offset, cat(GetParam(), "\n"));
+  // Put in place whole: an emptied file would be a step of its own.
+  write_text(offset + ".new", cat(GetParam(), "\n"));
+  ASSERT_EQ(::rename((offset + ".new").c_str(), offset.c_str()), 0);
   // Two ttl after the step it must have been renewed again and again.
   const MonoTime stepped_at = now();
   bool held = true;
