@@ -89,11 +89,9 @@ void Hold::watch_loop() {
   keeping_->stop();
 }
 
-// The deadline that was known before this look counts. Both threads wake up together after a
-// suspend; a renewal that is quicker than this look must not move a deadline that has already
-// passed.
+// Both threads wake up together after a suspend: a renewal that is quicker than this look does not
+// move a deadline that has passed (core/holder_policy.h).
 bool Hold::look() {
-  const MonoTime now = client_->clock.mono();
   const holder::KeeperState state = keeper_.state();
   std::optional<Lost> lost;
   {
@@ -101,7 +99,8 @@ bool Hold::look() {
     if (lost_ || released_) return false;
     if (state.lost) {
       lost = face(*state.lost, kept_.grip.token);
-    } else if (now >= deadline_) {
+    } else if (state.standing == holder::KeeperState::Standing::Overdue) {
+      deadline_ = state.deadline;
       lost = overdue(state, deadline_);
     } else {
       deadline_ = state.deadline;
