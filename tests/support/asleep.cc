@@ -10,18 +10,15 @@
 #include "os/fd.h"
 
 namespace stint::test {
-namespace {
 
-// In place, all eight bytes at once: the programs have the file mapped.
-void set(const std::string& file, Nanos asleep) {
-  const os::Fd fd(::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
-  const std::int64_t word = asleep.count();
-  CHECK(fd && ::pwrite(fd.get(), &word, sizeof word, 0) == sizeof word, "the machine's file");
+Machine::Machine(std::string file) : file_(std::move(file)) { write(); }
+
+// In place: the programs have the file mapped.
+void Machine::write() const {
+  const os::Fd fd(::open(file_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  const std::int64_t words[] = {asleep_.count(), stepped_.count()};
+  CHECK(fd && ::pwrite(fd.get(), words, sizeof words, 0) == sizeof words, "the machine's file");
 }
-
-}  // namespace
-
-Machine::Machine(std::string file) : file_(std::move(file)) { set(file_, asleep_); }
 
 Command Machine::here(Command command, const std::string& preload) const {
   command.env.emplace_back("LD_PRELOAD", preload);
@@ -31,7 +28,12 @@ Command Machine::here(Command command, const std::string& preload) const {
 
 void Machine::suspend(Millis length) {
   asleep_ += length;
-  set(file_, asleep_);
+  write();
+}
+
+void Machine::step_wall(Nanos by) {
+  stepped_ = by;
+  write();
 }
 
 }  // namespace stint::test

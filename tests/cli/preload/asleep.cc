@@ -1,7 +1,8 @@
-// Plays a machine that was suspended. The file that $ASLEEP_FILE names says for how long, in
-// nanoseconds (eight bytes, tests/support/asleep.h): by that much CLOCK_BOOTTIME and CLOCK_REALTIME
-// are ahead, as after a real suspend, and CLOCK_MONOTONIC is not. A timer on CLOCK_BOOTTIME whose
-// time came meanwhile fires at the wake-up.
+// Plays a machine that was suspended, and one whose wall clock was stepped. The file that
+// $ASLEEP_FILE names says by how much, in nanoseconds (tests/support/asleep.h). By the sleep
+// CLOCK_BOOTTIME and CLOCK_REALTIME are ahead, as after a real suspend, and CLOCK_MONOTONIC is not;
+// by the step CLOCK_REALTIME alone. A timer on CLOCK_BOOTTIME whose time came meanwhile fires at
+// the wake-up.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>
@@ -29,22 +30,32 @@ constexpr int kSliceMs = 5;
 std::array<Word, 4096> timers;
 std::array<std::atomic<bool>, 4096> boot_timer;
 
+struct Shared {
+  Word asleep;
+  Word stepped;
+};
+
 // Shared with the test and, after a fork, with every child.
-const Word* shared() {
-  static const Word* const word = []() -> const Word* {
+const Shared* shared() {
+  static const Shared* const words = []() -> const Shared* {
     const char* path = ::getenv("ASLEEP_FILE");
     const int fd = path == nullptr ? -1 : ::open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return nullptr;
-    void* page = ::mmap(nullptr, sizeof(Word), PROT_READ, MAP_SHARED, fd, 0);
+    void* page = ::mmap(nullptr, sizeof(Shared), PROT_READ, MAP_SHARED, fd, 0);
     ::close(fd);
-    return page == MAP_FAILED ? nullptr : static_cast<const Word*>(page);
+    return page == MAP_FAILED ? nullptr : static_cast<const Shared*>(page);
   }();
-  return word;
+  return words;
 }
 
 std::int64_t asleep() {
-  const Word* word = shared();
-  return word == nullptr ? 0 : word->load();
+  const Shared* words = shared();
+  return words == nullptr ? 0 : words->asleep.load();
+}
+
+std::int64_t stepped() {
+  const Shared* words = shared();
+  return words == nullptr ? 0 : words->stepped.load();
 }
 
 std::int64_t nanos(const timespec& t) { return t.tv_sec * kSecond + t.tv_nsec; }
@@ -62,8 +73,8 @@ int arm(int fd, std::int64_t at, itimerspec* before) {
 
 extern "C" int clock_gettime(clockid_t id, timespec* out) noexcept {
   if (::syscall(SYS_clock_gettime, id, out) != 0) return -1;
-  const bool counts_sleep = id == CLOCK_BOOTTIME || id == CLOCK_REALTIME;
-  if (counts_sleep) *out = spec(nanos(*out) + asleep());
+  if (id == CLOCK_BOOTTIME) *out = spec(nanos(*out) + asleep());
+  if (id == CLOCK_REALTIME) *out = spec(nanos(*out) + asleep() + stepped());
   return 0;
 }
 
