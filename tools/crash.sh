@@ -5,10 +5,12 @@ set -eu
 build=${1:-build}
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-code=0
-STINT_SWEEP=full "$build/tests/fault_tests" --gtest_filter='*Sweep*' --gtest_color=no >"$log" 2>&1 || code=$?
-# The tables and what failed, without the test runner's own lines; those only when something is wrong.
-if [ "$code" -eq 0 ]; then grep -v '^\[\|^Note\|^Running\|^$' "$log"; else cat "$log"; fi
+# The tables as they come, and what failed, without the test runner's other lines.
+set +e
+STINT_SWEEP=full "$build/tests/fault_tests" --gtest_filter='*Sweep*' --gtest_color=no 2>&1 | tee "$log" |
+  grep --line-buffered -v '^\[ *\(RUN\|OK\|PASSED\|[-=]*\) *\]\|^Note\|^Running\|^$'
+code=${PIPESTATUS[0]}
+set -e
 awk '/ runs, .* missed, .* failed$/ { runs += $1; missed += $3; failed += $5 }
      END { printf "total: %d runs, %d missed, %d failed\n", runs, missed, failed; exit runs == 0 }' "$log" || code=1
 exit "$code"

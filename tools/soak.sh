@@ -4,7 +4,7 @@
 set -u
 build=${1:-build}
 minutes=${STINT_SOAK_MINUTES:-10}
-tests='FortyRuns.*:WholeTreeFrozen*.*:Supervisor*.*:Guardian*.*:Child*.*:StoreGone.*:Revoked.*:Transferred.*'
+tests='FortyRuns.*:WholeTreeFrozen*.*:Supervisor*.*:Guardian*.*:Child*.*:StoreGone.*:Revoked.*:Transferred.*:HeldUp.*:Suspend.*'
 end=$(($(date +%s) + minutes * 60))
 rounds=0
 failures=0

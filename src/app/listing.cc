@@ -36,7 +36,8 @@ Result<std::vector<api::Lease>> all_leases(api::Leases& leases, const std::strin
 
 Status follow(api::Events& events, const std::string& prefix, std::string after,
               const std::function<void(const api::Event&)>& show) {
-  os::Signals signals;
+  auto signals = os::Signals::make();
+  if (!signals) return signals.error();
   auto watch = events.watch();
   if (!watch) return watch.error();
   if (after.empty()) {
@@ -54,8 +55,8 @@ Status follow(api::Events& events, const std::string& prefix, std::string after,
       if (event.resource.starts_with(prefix)) show(event);
     }
     if (some->size() == kPage) continue;
-    os::wait_readable({(*watch)->fd(), signals.fd()}, clock.mono() + kLongestSleep);
-    if (ended(signals)) return {};
+    os::wait_readable({(*watch)->fd(), signals->fd()}, clock.mono() + kLongestSleep);
+    if (ended(*signals)) return {};
   }
 }
 

@@ -79,8 +79,10 @@ Result<std::optional<service::Anchor>> AnchorFile::recall() {
   auto text = os::read_file(path_);
   if (!text) {
     // Missing is the usual case at the first use; unreadable is not "never seen".
-    if (os::exists(path_)) return text.error();
-    return std::optional<service::Anchor>();
+    if (!os::exists(path_)) return std::optional<service::Anchor>();
+    // Another may have made it since the first look.
+    text = os::read_file(path_);
+    if (!text) return text.error();
   }
   // A power cut can leave a new file empty: then nothing is remembered, and nothing is damaged.
   if (text->empty()) return std::optional<service::Anchor>();

@@ -214,7 +214,8 @@ void tell_grants(const Session& session, const holder::Taken& taken) {
 
 int run_command(Session& session) {
   // Before the first thread: they all inherit the mask.
-  os::Signals signals;
+  auto signals = os::Signals::make();
+  if (!signals) return session.fail(signals.error());
   auto request = parse_request(session);
   if (!request) return session.fail(request.error());
   auto code = held_exit(session.words());
@@ -242,7 +243,7 @@ int run_command(Session& session) {
             session.say(cat("waiting: ", describe_holder(refused.lease, session.clock())));
           }};
   auto answer = holder::run((*opened)->leases(), (*opened)->events(), session.clock(),
-                            session.random(), signals, *request, hooks);
+                            session.random(), *signals, *request, hooks);
   if (!answer) return session.fail(answer.error());
   if (answer->waved_off) return wave_off(session, *request, *answer->waved_off, *code);
   if (answer->interrupted) return kSignalled + *answer->interrupted;

@@ -43,8 +43,13 @@ HolderPolicy::Standing HolderPolicy::standing(MonoTime now) const {
   return now >= deadline_ ? Standing::Overdue : Standing::Holding;
 }
 
-void HolderPolicy::renewed(MonoTime sent_at, Millis granted_ttl) {
+void HolderPolicy::renewed(MonoTime sent_at, Millis granted_ttl, MonoTime now) {
   failures_ = 0;
+  if (now >= deadline_) {
+    // The lease is kept until the work has stopped.
+    renew_at_ = now + heartbeat(granted_ttl, random_);
+    return;
+  }
   // Never back: an answer that took long counts from its own sending, which may be the older one.
   if (sent_at < sure_since_) return;
   count_from(sent_at, granted_ttl);

@@ -58,8 +58,10 @@ class HolderPolicy {
   MonoTime sure_since() const { return sure_since_; }
   bool unsure() const { return failures_ > 0; }
 
-  // ttl: as granted by the store, which may differ from what was asked.
-  void renewed(MonoTime sent_at, Millis granted_ttl);
+  // ttl: as granted by the store, which may differ from what was asked. `now`: when the answer was
+  // there. One that comes after the deadline does not move it: whether the work is stopped after a
+  // suspend must not hang on who wakes up first.
+  void renewed(MonoTime sent_at, Millis granted_ttl, MonoTime now);
   // No answer, or a fault: it may have happened. Tried again soon.
   void unknown(MonoTime now);
   void lost(Cause cause) { lost_ = cause; }

@@ -61,7 +61,7 @@ TEST(HolderRenewed, MovesTheDeadlineByItsOwnSending) {
   SeededRandom random(3);
   HolderPolicy policy(settings(9000), at(0), Millis(9000), random);
   const MonoTime before = policy.deadline();
-  policy.renewed(at(3000), Millis(9000));
+  policy.renewed(at(3000), Millis(9000), at(3000));
   EXPECT_EQ(policy.deadline(), before + Millis(3000));
   EXPECT_EQ(policy.sure_since(), at(3000));
 }
@@ -69,17 +69,30 @@ TEST(HolderRenewed, MovesTheDeadlineByItsOwnSending) {
 TEST(HolderRenewed, CountsWithTheTtlThatTheStoreGranted) {
   SeededRandom random(4);
   HolderPolicy policy(settings(9000), at(0), Millis(9000), random);
-  policy.renewed(at(3000), Millis(20'000));
+  policy.renewed(at(3000), Millis(20'000), at(3000));
   EXPECT_GT(policy.deadline(), at(3000 + 17'000));
 }
 
 TEST(HolderRenewed, NeverMovesBackForAnAnswerThatCameLate) {
   SeededRandom random(5);
   HolderPolicy policy(settings(9000), at(0), Millis(9000), random);
-  policy.renewed(at(3000), Millis(9000));
+  policy.renewed(at(3000), Millis(9000), at(3000));
   const MonoTime deadline = policy.deadline();
-  policy.renewed(at(2000), Millis(9000));
+  policy.renewed(at(2000), Millis(9000), at(3100));
   EXPECT_EQ(policy.deadline(), deadline);
+}
+
+// After a suspend the keeper may be answered before anybody has looked at the deadline.
+TEST(HolderRenewed, DoesNotMoveADeadlineThatHasPassed) {
+  SeededRandom random(10);
+  HolderPolicy policy(settings(9000), at(0), Millis(9000), random);
+  const MonoTime deadline = policy.deadline();
+  policy.renewed(at(3000), Millis(9000), deadline);
+  EXPECT_EQ(policy.deadline(), deadline);
+  EXPECT_EQ(policy.standing(deadline), Standing::Overdue);
+  EXPECT_GT(policy.renew_at(), deadline + Millis(2000)) << "it goes on beating, not faster";
+  policy.renewed(at(3000), Millis(9000), deadline - Nanos(1));
+  EXPECT_EQ(policy.deadline(), deadline + Millis(3000));
 }
 
 TEST(HolderUnknown, IsNeverLostAndIsTriedAgainSoon) {
@@ -95,7 +108,7 @@ TEST(HolderUnknown, IsNeverLostAndIsTriedAgainSoon) {
     EXPECT_LE(policy.renew_at(), now + Millis(9000 / 10) * 3 / 2);
   }
   EXPECT_EQ(policy.deadline(), deadline);
-  policy.renewed(at(3100), Millis(9000));
+  policy.renewed(at(3100), Millis(9000), at(3100));
   EXPECT_FALSE(policy.unsure());
 }
 
@@ -112,7 +125,7 @@ TEST(HolderLost, IsFinalWhateverTheClockSays) {
   EXPECT_FALSE(policy.lost_cause());
   policy.lost(Cause::Revoked);
   EXPECT_EQ(policy.standing(at(1)), Standing::Lost);
-  policy.renewed(at(10), Millis(9000));
+  policy.renewed(at(10), Millis(9000), at(10));
   EXPECT_EQ(policy.standing(at(11)), Standing::Lost);
   EXPECT_EQ(policy.lost_cause(), Cause::Revoked);
 }

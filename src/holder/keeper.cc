@@ -103,7 +103,7 @@ void Keeper::answer(One& one, MonoTime sent_at, const Result<api::HoldAnswer>& a
   }
   if (!due) return;
   trouble_.clear();
-  one.policy->renewed(sent_at, held.granted_ttl);
+  one.policy->renewed(sent_at, held.granted_ttl, clock_.mono());
 }
 
 void Keeper::note_lost(const One& one, const api::Lost& lost) {

@@ -2,12 +2,40 @@
 
 #include <pthread.h>
 
+#include <system_error>
+#include <utility>
+
+#include "base/text.h"
 #include "os/pause.h"
 
 namespace stint::holder {
 
-KeeperThread::KeeperThread(Keeper& keeper) : keeper_(keeper), thread_([this] { loop(); }) {
+KeeperThread::KeeperThread(Keeper& keeper, std::function<void()> renewed, os::EventFd wake,
+                           os::EventFd news)
+    : keeper_(keeper),
+      renewed_(std::move(renewed)),
+      wake_(std::move(wake)),
+      news_(std::move(news)) {}
+
+Result<std::unique_ptr<KeeperThread>> KeeperThread::make(Keeper& keeper,
+                                                         std::function<void()> renewed) {
+  auto wake = os::EventFd::make();
+  if (!wake) return wake.error();
+  auto news = os::EventFd::make();
+  if (!news) return news.error();
+  return std::unique_ptr<KeeperThread>(
+      new KeeperThread(keeper, std::move(renewed), std::move(*wake), std::move(*news)));
+}
+
+Status KeeperThread::start() {
+  if (started()) return {};
+  try {
+    thread_ = std::thread([this] { loop(); });
+  } catch (const std::system_error& e) {
+    return Error{Code::Failed, cat("no thread to renew the lease: ", e.what())};
+  }
   ::pthread_setname_np(thread_.native_handle(), "stint-keeper");
+  return {};
 }
 
 KeeperThread::~KeeperThread() { stop(); }
@@ -32,6 +60,7 @@ void KeeperThread::loop() {
     if (stop_) return;
     if (look_.exchange(false)) keeper_.look();
     keeper_.step();
+    if (renewed_) renewed_();
     news_.signal();
   }
 }

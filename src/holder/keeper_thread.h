@@ -2,6 +2,8 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
+#include <memory>
 #include <thread>
 
 #include "holder/keeper.h"
@@ -11,24 +13,32 @@ namespace stint::holder {
 
 class KeeperThread {
  public:
-  // Starts at once; `keeper` and `clock` must outlive it. The destructor joins.
-  explicit KeeperThread(Keeper& keeper);
-  ~KeeperThread();
+  // `keeper` must outlive it. `renewed` is called on the thread after every renewal and look,
+  // before anybody else can know of it. Errors: out of descriptors.
+  static Result<std::unique_ptr<KeeperThread>> make(Keeper& keeper,
+                                                    std::function<void()> renewed = {});
+  ~KeeperThread();  // joins
   KeeperThread(const KeeperThread&) = delete;
   KeeperThread& operator=(const KeeperThread&) = delete;
+
+  // Does nothing if it runs. Errors: no thread can be had now; it may be asked again.
+  Status start();
+  bool started() const { return thread_.joinable(); }
 
   // Readable after every renewal and look: ask the keeper for its state.
   int fd() const { return news_.fd(); }
   void acknowledge() { news_.drain(); }
 
-  // Read the leases soon: something may have changed.
+  // Read the leases soon (or when it is started): something may have changed.
   void look_soon();
   void stop();
 
  private:
+  KeeperThread(Keeper& keeper, std::function<void()> renewed, os::EventFd wake, os::EventFd news);
   void loop();
 
   Keeper& keeper_;
+  const std::function<void()> renewed_;
   os::EventFd wake_;
   os::EventFd news_;
   std::atomic<bool> stop_ = false;

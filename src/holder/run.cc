@@ -154,12 +154,16 @@ class Run {
   // the tree meets the guards.   G7
   void finish(const Taken& taken, RunAnswer& answer, const std::vector<std::string>& environment) {
     const RunEnd& end = answer.end;
+    bool reached = true;
     if (end.how != RunEnd::How::Exited && end.how != RunEnd::How::NotExecuted) {
-      record_end(taken, end);
+      reached = record_end(taken, end);
     }
     if (!end.seen_empty) {
       hooks_.say(cat("could not be killed: ", end.survivors, "; the lease is not released"));
-    } else if (!lost(end.how)) {
+    } else if (end.how == RunEnd::How::Overdue) {
+      // It may still be ours: a renewal was late, or the machine slept past the deadline only.
+      if (reached) answer.released = give_back(taken);
+    } else if (end.how != RunEnd::How::Lost) {
       answer.released = give_back(taken, end.how == RunEnd::How::Stalled);
     }
     if (!request_.on_lost.empty() && (lost(end.how) || end.how == RunEnd::How::Stalled)) {
@@ -175,7 +179,8 @@ class Run {
     return end.how == RunEnd::How::Stalled ? "stalled" : "deadline";
   }
 
-  void record_end(const Taken& taken, const RunEnd& end) {
+  // False: the store cannot be reached, and that may be why we are here.
+  bool record_end(const Taken& taken, const RunEnd& end) {
     const api::Grip& grip = taken.kept.front().grip;
     api::Event event;
     event.at = clock_.wall();
@@ -185,8 +190,7 @@ class Run {
     event.owner = request_.owner.text();
     event.details.emplace_back("cause", cause_of(end));
     if (!end.survivors.empty()) event.details.emplace_back("survivors", end.survivors);
-    // The store may be out of reach: that is why we are here.
-    [[maybe_unused]] const bool recorded = events_.record(event).has_value();
+    return events_.record(event).has_value();
   }
 
   bool give_back(const Taken& taken, bool stalled = false) {

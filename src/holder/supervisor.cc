@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "os/clock.h"
 #include "os/errand.h"
 #include "os/pause.h"
 
@@ -14,6 +15,10 @@ namespace {
 
 constexpr Millis kKillRound{5};
 constexpr Millis kWatchAfter{50};
+constexpr Millis kThreadAgain{100};
+// For the guardian, the watch, a timer, and to find and kill the tree: with fewer than these left
+// nothing is started, since it might not be stopped.
+constexpr std::size_t kSpareDescriptors = 12;
 // What cannot be seen dead after this long is named and left to the guards.
 constexpr Millis kKillPatience{5000};
 // A lease that somebody else may already have is not worth a long goodbye.
@@ -46,7 +51,9 @@ Result<std::unique_ptr<os::Tree>> Supervisor::start_tree() {
       auto pipe = os::make_pipe();
       if (!pipe) return pipe.error();
       *end = std::move(pipe->write);
-      pumps_.push_back(std::make_unique<os::Pump>(std::move(pipe->read), to, clock_));
+      auto pump = os::Pump::start(std::move(pipe->read), to);
+      if (!pump) return pump.error();
+      pumps_.push_back(std::move(*pump));
     }
     options.output = output.get();
     options.errors = errors.get();
@@ -67,7 +74,14 @@ void Supervisor::watch_leases() {
 }
 
 Result<RunEnd> Supervisor::run() {
-  progress_seen_ = clock_.mono();
+  progress_seen_ = os::awake();
+  // The guardian learns of a renewal from whoever was answered, not from the loop: that may be held
+  // up, by a terminal that is stopped or a disk that is busy, while the lease is kept.
+  auto thread =
+      KeeperThread::make(keeper_, [this] { tree_->set_kill_at(keeper_.state().kill_at); });
+  if (!thread) return thread.error();
+  thread_ = std::move(*thread);
+  if (auto spare = os::spare_descriptors(kSpareDescriptors); !spare) return spare.error();
   auto tree = start_tree();
   if (!tree) return tree.error();
   tree_ = std::move(*tree);
@@ -82,28 +96,38 @@ Result<RunEnd> Supervisor::run() {
 
 MonoTime Supervisor::next_wake() const {
   const KeeperState state = keeper_.state();
-  MonoTime next = std::min(state.deadline, keeper_.next());
+  MonoTime next = std::min(state.deadline, thread_due());
   switch (phase_) {
     case Phase::Running: break;
     case Phase::Stopping: next = kill_from_; break;
     case Phase::Killing: return clock_.mono() + kKillRound;
   }
-  if (thread_ && phase_ == Phase::Running) next = state.deadline;
   if (watch_from_) next = std::min(next, *watch_from_);
   if (request_.progress_timeout && phase_ == Phase::Running) {
-    next = std::min(next, progress_seen_ + *request_.progress_timeout);
+    next =
+        std::min(next, clock_.mono() + (progress_seen_ + *request_.progress_timeout - os::awake()));
   }
   return next;
 }
 
 void Supervisor::ensure_thread() {
-  if (!thread_) thread_ = std::make_unique<KeeperThread>(keeper_);
+  const Status started = thread_->start();
+  if (!started && !thread_again_) {
+    request_.say(cat(started.error().message, "; trying again until the deadline"));
+  }
+  thread_again_.reset();
+  if (!started) thread_again_ = clock_.mono() + kThreadAgain;
+}
+
+// When the thread is wanted; never, if it runs.
+MonoTime Supervisor::thread_due() const {
+  if (thread_->started()) return MonoTime::max();
+  return thread_again_.value_or(keeper_.next());
 }
 
 bool Supervisor::turn() {
   if (done_) return false;
-  std::vector<int> fds = {signals_.fd(), tree_->fd()};
-  if (thread_) fds.push_back(thread_->fd());
+  std::vector<int> fds = {signals_.fd(), tree_->fd(), thread_->fd()};
   for (const auto& watch : watches_) fds.push_back(watch->fd());
   const MonoTime next = next_wake();
   os::wait_readable(fds, next == MonoTime::max() ? std::nullopt : std::optional(next));
@@ -184,8 +208,8 @@ void Supervisor::on_leases() {
       thread_->look_soon();
     }
   }
-  if (!thread_ && clock_.mono() >= keeper_.next()) ensure_thread();
-  if (thread_) thread_->acknowledge();
+  if (clock_.mono() >= thread_due()) ensure_thread();
+  thread_->acknowledge();
   const KeeperState state = keeper_.state();
   publish_deadline();
   if (state.unsure && !told_unsure_) {
@@ -209,7 +233,6 @@ void Supervisor::publish_deadline() {
   const KeeperState state = keeper_.state();
   if (state.deadline == published_) return;
   published_ = state.deadline;
-  tree_->set_kill_at(state.kill_at);
   request_.deadline_moved(state.deadline);
 }
 
@@ -219,10 +242,10 @@ void Supervisor::on_progress() {
   if (state.progress != progress_ || state.progress_at != progress_at_) {
     progress_ = state.progress;
     progress_at_ = state.progress_at;
-    progress_seen_ = clock_.mono();
+    progress_seen_ = os::awake();
   }
   for (const auto& pump : pumps_) progress_seen_ = std::max(progress_seen_, pump->last_output());
-  if (clock_.mono() < progress_seen_ + *request_.progress_timeout) return;
+  if (os::awake() < progress_seen_ + *request_.progress_timeout) return;
   begin_stop(RunEnd::How::Stalled, request_.settings.grace);
 }
 

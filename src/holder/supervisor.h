@@ -71,6 +71,7 @@ class Supervisor {
   void publish_deadline();
   MonoTime next_wake() const;
   void ensure_thread();
+  MonoTime thread_due() const;
 
   api::Leases& leases_;
   const Clock& clock_;
@@ -82,8 +83,10 @@ class Supervisor {
   std::unique_ptr<os::Tree> tree_;
   std::vector<std::unique_ptr<os::Pump>> pumps_;
   std::vector<std::unique_ptr<Watch>> watches_;
-  std::unique_ptr<KeeperThread>
-      thread_;  // started when first needed: a short run never pays for it
+  // Made at once, for descriptors may be short later; started when first needed, for a short run
+  // never pays for a thread.
+  std::unique_ptr<KeeperThread> thread_;
+  std::optional<MonoTime> thread_again_;  // it could not be started: when to try again
 
   // When to begin to watch for revocations. Not at once: the kernel takes 10 ms to take an inotify
   // watch down, and most runs that end within that time were never revoked.
@@ -96,7 +99,7 @@ class Supervisor {
   MonoTime kill_from_{};   // Stopping: when killing begins
   MonoTime give_up_at_{};  // Killing: when it is said that something cannot be killed
   MonoTime published_{};
-  MonoTime progress_seen_{};
+  Nanos progress_seen_{0};  // as os::awake() counts: a machine that sleeps is not wedged
   std::string progress_;
   std::optional<WallTime> progress_at_;
   bool told_unsure_ = false;

@@ -33,24 +33,29 @@ class SignalsBlocked {
 }  // namespace
 
 Hold::Hold(std::shared_ptr<ClientState> client, AcquireOptions options,
-           const core::HoldSettings& settings, const holder::Taken& taken)
+           const core::HoldSettings& settings, const holder::Taken& taken, os::EventFd bell)
     : client_(std::move(client)),
       options_(std::move(options)),
       settings_(settings),
       kept_(taken.kept.front()),
       granted_(taken.grants.front()),
       keeper_(client_->leases(), client_->clock, client_->random, settings, {kept_}),
+      bell_(std::move(bell)),
       deadline_(keeper_.state().deadline) {}
 
-void Hold::start(const std::shared_ptr<Hold>& hold) {
+Status Hold::start(const std::shared_ptr<Hold>& hold) {
   const SignalsBlocked blocked;
-  hold->keeping_ = std::make_unique<holder::KeeperThread>(hold->keeper_);
+  auto keeping = holder::KeeperThread::make(hold->keeper_);
+  if (!keeping) return keeping.error();
+  hold->keeping_ = std::move(*keeping);
+  if (auto started = hold->keeping_->start(); !started) return started;
   if (auto watch = hold->client_->leases().watch(hold->kept_.grip.resource); watch) {
     hold->watch_ = std::move(*watch);
     hold->keeping_->look_soon();  // what changed between the grant and the watch
   }
   hold->watching_ = std::thread([hold] { hold->watch_loop(); });
   ::pthread_setname_np(hold->watching_.native_handle(), "stint-holder");
+  return {};
 }
 
 void Hold::end() {
@@ -84,11 +89,9 @@ void Hold::watch_loop() {
   keeping_->stop();
 }
 
-// The deadline that was known before this look counts. Both threads wake up together after a
-// suspend; a renewal that is quicker than this look must not move a deadline that has already
-// passed.
+// Both threads wake up together after a suspend: a renewal that is quicker than this look does not
+// move a deadline that has passed (core/holder_policy.h).
 bool Hold::look() {
-  const MonoTime now = client_->clock.mono();
   const holder::KeeperState state = keeper_.state();
   std::optional<Lost> lost;
   {
@@ -96,7 +99,8 @@ bool Hold::look() {
     if (lost_ || released_) return false;
     if (state.lost) {
       lost = face(*state.lost, kept_.grip.token);
-    } else if (now >= deadline_) {
+    } else if (state.standing == holder::KeeperState::Standing::Overdue) {
+      deadline_ = state.deadline;
       lost = overdue(state, deadline_);
     } else {
       deadline_ = state.deadline;

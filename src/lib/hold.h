@@ -29,12 +29,13 @@ class Hold {
  public:
   // REQUIRES: `taken` has one lease. Follow it by start().
   Hold(std::shared_ptr<ClientState> client, AcquireOptions options,
-       const core::HoldSettings& settings, const holder::Taken& taken);
+       const core::HoldSettings& settings, const holder::Taken& taken, os::EventFd bell);
   Hold(const Hold&) = delete;
   Hold& operator=(const Hold&) = delete;
 
-  // Starts the threads of `hold`; the watching one shares it. May throw std::system_error.
-  static void start(const std::shared_ptr<Hold>& hold);
+  // Starts the threads of `hold`; the watching one shares it. May throw std::system_error. Errors:
+  // out of descriptors or threads.
+  static Status start(const std::shared_ptr<Hold>& hold);
   // Ends the threads; idempotent. On the watching thread itself (inside a stop callback) it does
   // not wait: that thread ends by itself.
   void end();

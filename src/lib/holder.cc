@@ -85,10 +85,11 @@ Result<Bid> bid_for(lib::ClientState& client, const AcquireOptions& options) {
 // The lease, or who is in the way.
 Result<std::variant<holder::Taken, api::Refused>> take(lib::ClientState& client, const Bid& bid,
                                                        const std::stop_token& cancel) {
-  os::EventFd cancelled;
-  const std::stop_callback on_cancel(cancel, [&cancelled] { cancelled.signal(); });
+  auto cancelled = os::EventFd::make();
+  if (!cancelled) return cancelled.error();
+  const std::stop_callback on_cancel(cancel, [&cancelled] { cancelled->signal(); });
   const holder::Interruptions interruptions{
-      .fd = cancelled.fd(),
+      .fd = cancelled->fd(),
       .take = [&cancel] { return cancel.stop_requested() ? std::optional<int>(0) : std::nullopt; }};
   std::optional<api::Refused> in_the_way;
   auto answer = holder::take(client.leases(), client.clock, client.random, bid.request,
@@ -116,15 +117,21 @@ Outcome<Holder, Refused> Holder::acquire(const std::shared_ptr<lib::ClientState>
                                          const AcquireOptions& options) {
   auto bid = bid_for(*client, options);
   if (!bid) return bid.error();
+  auto bell = os::EventFd::make();
+  if (!bell) return bell.error();
   auto answer = take(*client, *bid, options.cancel);
   if (!answer) return answer.error();
   if (const auto* refused = std::get_if<api::Refused>(&*answer)) return lib::face(*refused);
   const auto& taken = std::get<holder::Taken>(*answer);
   // Shared with its own watching thread.
-  const auto hold = std::make_shared<lib::Hold>(client, options, bid->settings, taken);
+  const auto hold =
+      std::make_shared<lib::Hold>(client, options, bid->settings, taken, std::move(*bell));
   Holder holder(hold);
   try {
-    lib::Hold::start(hold);
+    if (auto started = lib::Hold::start(hold); !started) {
+      return Error{started.error().code,
+                   cat("the lease was taken and given back: ", started.error().message)};
+    }
   } catch (const std::exception& e) {
     return Error{Code::Failed,
                  cat("the lease was taken and given back: no thread to renew it: ", e.what())};

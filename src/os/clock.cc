@@ -41,6 +41,8 @@ WallTime SystemClock::wall() const {
   return WallTime(std::chrono::duration_cast<Millis>(read_clock(CLOCK_REALTIME)));
 }
 
+Nanos awake() { return read_clock(CLOCK_MONOTONIC); }
+
 ClockName clock_name() {
   return {.boot_id = first_line("/proc/sys/kernel/random/boot_id"),
           .time_namespace = link_target("/proc/self/ns/time"),

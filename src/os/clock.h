@@ -13,6 +13,9 @@ class SystemClock final : public Clock {
   WallTime wall() const override;
 };
 
+// Since the boot, without the time asleep: for what a sleeping machine cannot do either.
+Nanos awake();
+
 // Which clock a MonoTime was read from. Two readings compare only within one boot and time
 // namespace.
 struct ClockName {

@@ -2,11 +2,13 @@
 
 #include <fcntl.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <vector>
 
 #include "base/check.h"
 #include "base/text.h"
@@ -32,6 +34,12 @@ Result<Pipe> make_pipe() {
   return Pipe{Fd(ends[0]), Fd(ends[1])};
 }
 
+Result<EventFd> EventFd::make() {
+  Fd fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!fd) return Error{Code::Failed, errno_text("making an event descriptor")};
+  return EventFd(std::move(fd));
+}
+
 EventFd::EventFd() : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   CHECK(fd_, "eventfd: out of descriptors");
 }
@@ -45,6 +53,24 @@ void EventFd::signal() {
 void EventFd::drain() {
   std::uint64_t count = 0;
   [[maybe_unused]] const auto got = ::read(fd_.get(), &count, sizeof count);
+}
+
+Status spare_descriptors(std::size_t count) {
+  std::vector<Fd> spare;
+  while (spare.size() < count) {
+    const int had = spare.empty() ? ::eventfd(0, EFD_CLOEXEC)
+                                  : ::fcntl(spare.front().get(), F_DUPFD_CLOEXEC, 0);
+    if (had < 0) {
+      const std::string why = std::strerror(errno);
+      rlimit limit{};
+      ::getrlimit(RLIMIT_NOFILE, &limit);
+      return Error{Code::Failed,
+                   cat("out of file descriptors (", why, "): ", count - spare.size(),
+                       " more are needed; the limit is ", limit.rlim_cur, " (ulimit -n)")};
+    }
+    spare.emplace_back(had);
+  }
+  return {};
 }
 
 std::string errno_text(std::string_view doing) {

@@ -1,6 +1,7 @@
 // A file descriptor with an owner.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -36,7 +37,10 @@ Result<Pipe> make_pipe();
 // A counter that wakes a poll(): signal() adds one, drain() sets it back to zero.
 class EventFd {
  public:
-  EventFd();
+  // Errors: out of descriptors.
+  static Result<EventFd> make();
+  EventFd();  // the same where there is no way on without one
+  explicit EventFd(Fd fd) : fd_(std::move(fd)) {}
   int fd() const { return fd_.get(); }
   void signal();
   void drain();
@@ -44,6 +48,9 @@ class EventFd {
  private:
   Fd fd_;
 };
+
+// Whether this many more descriptors can be had now. The error names the limit.
+Status spare_descriptors(std::size_t count);
 
 // "opening /x: No such file or directory", from errno.
 std::string errno_text(std::string_view doing);

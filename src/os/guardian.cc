@@ -74,8 +74,18 @@ class Guardian {
  public:
   explicit Guardian(const GuardianDuty& duty) : duty_(duty), page_(*duty.page) {}
 
+  // Before the work starts: a guardian that cannot see must not let it.
+  bool open_descriptors() {
+    sigset_t chld;
+    sigemptyset(&chld);
+    sigaddset(&chld, SIGCHLD);
+    ::sigprocmask(SIG_BLOCK, &chld, nullptr);
+    signals_ = ::signalfd(-1, &chld, SFD_CLOEXEC | SFD_NONBLOCK);
+    timer_ = ::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    return signals_ >= 0 && timer_ >= 0;
+  }
+
   [[noreturn]] void watch() {
-    open_descriptors();
     while (true) {
       arm();
       std::array<pollfd, 3> polled = {
@@ -89,16 +99,6 @@ class Guardian {
   }
 
  private:
-  void open_descriptors() {
-    sigset_t chld;
-    sigemptyset(&chld);
-    sigaddset(&chld, SIGCHLD);
-    ::sigprocmask(SIG_BLOCK, &chld, nullptr);
-    signals_ = ::signalfd(-1, &chld, SFD_CLOEXEC | SFD_NONBLOCK);
-    timer_ = ::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-    if (signals_ < 0 || timer_ < 0) end_all();
-  }
-
   // Boot time: a suspend past the deadline ends the work at the wake-up, not a ttl later.
   void arm() const {
     const std::int64_t at = std::max<std::int64_t>(page_.kill_at_ns, 1);
@@ -227,9 +227,14 @@ void guardian_main(const GuardianDuty& duty) {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   ::prctl(PR_SET_NAME, "stint-guardian");
   close_others(duty);
-  spawn_child(duty);
+  Guardian guardian(duty);
+  if (guardian.open_descriptors()) {
+    spawn_child(duty);
+  } else {
+    duty.page->exec_error = errno;
+  }
   close_output(duty);
-  Guardian(duty).watch();
+  guardian.watch();
 }
 
 }  // namespace stint::os

@@ -3,17 +3,28 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <system_error>
+
+#include "base/text.h"
+#include "os/clock.h"
 
 namespace stint::os {
 
-Pump::Pump(Fd from, int to, const Clock& clock)
-    : from_(std::move(from)),
-      to_(to),
-      clock_(clock),
-      last_(clock.mono().time_since_epoch().count()),
-      thread_([this] { loop(); }) {}
+Pump::Pump(Fd from, int to) : from_(std::move(from)), to_(to), last_(awake().count()) {}
 
-Pump::~Pump() { thread_.join(); }
+Result<std::unique_ptr<Pump>> Pump::start(Fd from, int to) {
+  std::unique_ptr<Pump> pump(new Pump(std::move(from), to));
+  try {
+    pump->thread_ = std::thread([&pump = *pump] { pump.loop(); });
+  } catch (const std::system_error& e) {
+    return Error{Code::Failed, cat("no thread to copy the output: ", e.what())};
+  }
+  return pump;
+}
+
+Pump::~Pump() {
+  if (thread_.joinable()) thread_.join();
+}
 
 void Pump::loop() {
   char buffer[16384];
@@ -21,7 +32,7 @@ void Pump::loop() {
     const ssize_t got = ::read(from_.get(), buffer, sizeof buffer);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return;
-    last_ = clock_.mono().time_since_epoch().count();
+    last_ = awake().count();
     for (ssize_t done = 0; done < got;) {
       const ssize_t wrote = ::write(to_, buffer + done, static_cast<std::size_t>(got - done));
       if (wrote < 0 && errno == EINTR) continue;

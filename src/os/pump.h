@@ -2,8 +2,11 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
+#include <memory>
 #include <thread>
 
+#include "base/result.h"
 #include "base/time.h"
 #include "os/fd.h"
 
@@ -11,19 +14,19 @@ namespace stint::os {
 
 class Pump {
  public:
-  // Reads until the other end closes. `clock` must outlive it; the destructor joins.
-  Pump(Fd from, int to, const Clock& clock);
+  // Reads until the other end closes. The destructor joins. Errors: no thread can be had.
+  static Result<std::unique_ptr<Pump>> start(Fd from, int to);
   ~Pump();
   Pump(const Pump&) = delete;
   Pump& operator=(const Pump&) = delete;
 
-  MonoTime last_output() const { return MonoTime(Nanos(last_.load())); }
+  Nanos last_output() const { return Nanos(last_.load()); }  // as os::awake() counts
 
  private:
+  Pump(Fd from, int to);
   void loop();
   Fd from_;
   int to_;
-  const Clock& clock_;
   std::atomic<std::int64_t> last_;
   std::thread thread_;
 };

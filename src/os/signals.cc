@@ -7,7 +7,8 @@
 
 namespace stint::os {
 
-Signals::Signals() {
+Result<Signals> Signals::make() {
+  Signals signals;
   sigset_t handled;
   sigemptyset(&handled);
   // SIGPIPE and SIGTTOU are only kept from ending us; SIGCHLD wakes the reaper.
@@ -15,11 +16,13 @@ Signals::Signals() {
                            SIGCHLD, SIGPIPE, SIGTTOU, SIGALRM}) {
     sigaddset(&handled, number);
   }
-  CHECK(::pthread_sigmask(SIG_BLOCK, &handled, &original_) == 0, "the signal mask cannot be set");
+  CHECK(::pthread_sigmask(SIG_BLOCK, &handled, &signals.original_) == 0,
+        "the signal mask cannot be set");
   sigdelset(&handled, SIGPIPE);
   sigdelset(&handled, SIGTTOU);
-  fd_ = Fd(::signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK));
-  CHECK(fd_, "signalfd: out of descriptors");
+  signals.fd_ = Fd(::signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!signals.fd_) return Error{Code::Failed, errno_text("making a signal descriptor")};
+  return signals;
 }
 
 std::optional<Signals::Received> Signals::take() {

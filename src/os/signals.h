@@ -13,7 +13,8 @@ namespace stint::os {
 // descriptor. One for the program.
 class Signals {
  public:
-  Signals();
+  // Errors: out of descriptors.
+  static Result<Signals> make();
   int fd() const { return fd_.get(); }
 
   struct Received {
@@ -26,6 +27,7 @@ class Signals {
   const sigset_t& original_mask() const { return original_; }
 
  private:
+  Signals() = default;
   Fd fd_;
   sigset_t original_{};
 };

@@ -47,6 +47,9 @@ Result<std::unique_ptr<Tree>> Tree::start(const TreeOptions& options) {
 Status Tree::fork_guardian(const TreeOptions& options) {
   auto pipe = make_pipe();
   if (!pipe) return pipe.error();
+  auto event = EventFd::make();
+  if (!event) return event.error();
+  event_ = std::move(*event);
   // No name that could meet another's: pid and boot time of this very moment.
   group_ = Cgroup::make(cat("stint-", ::getpid(), "-", shared_->kill_at_ns.load()));
   const GuardianDuty duty{.page = shared_,

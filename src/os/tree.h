@@ -86,9 +86,9 @@ class Tree {
   Status fork_guardian(const TreeOptions& options);
 
   Shared* shared_ = nullptr;
-  Fd alive_;          // held open as long as we live
-  EventFd event_;     // the guardian has news
-  Fd guardian_exit_;  // pidfd
+  Fd alive_;             // held open as long as we live
+  EventFd event_{Fd()};  // the guardian has news
+  Fd guardian_exit_;     // pidfd
   pid_t guardian_ = 0;
   bool guardian_gone_ = false;
   bool dismissed_ = false;

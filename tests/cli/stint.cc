@@ -24,6 +24,8 @@ Finished Stint::operator()(std::vector<std::string> words, Millis deadline) cons
   return run(command(std::move(words)), deadline);
 }
 
+std::string Stint::patient_store() const { return cat("sqlite:", database(), "?timeout=60s"); }
+
 std::string Stint::lease(const std::string& resource, const std::string& field) const {
   return json_field((*this)({"show", resource, "--json"}).out, field);
 }

@@ -25,6 +25,9 @@ class Stint {
 
   const TempDir& dir() const { return dir_; }
   std::string database() const { return dir_.file("state/stint/stint.db"); }
+  // The same store for those who wait longer for its lock: forty writers behind one sync that a
+  // busy disk holds up for seconds are no fault of the store.
+  std::string patient_store() const;
   std::string binary() const { return STINT_BINARY; }
 
  private:

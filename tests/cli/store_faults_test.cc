@@ -279,6 +279,33 @@ TEST(FirstUse, ALogThatAnotherMakesMeanwhileIsNotOpenedForReadingOnly) {
   EXPECT_TRUE(stint.held("late") && stint.held("first"));
 }
 
+// The same with the anchor: one misses it, and then it is there.
+TEST(FirstUse, AnAnchorThatAnotherMakesMeanwhileIsNotAFault) {
+  SKIP_WITHOUT_STRACE();
+  const Stint stint;
+  // Its name hangs on where the store is: it is the same for the second store at this place.
+  ASSERT_EQ(stint({"acquire", "r"}).exit_code, 0);
+  const std::string folder = stint.dir().file("state/stint/anchors");
+  const std::string anchor = std::filesystem::directory_iterator(folder)->path().string();
+  std::filesystem::remove_all(stint.dir().file("state"));
+  Command late = stint.command({"acquire", "late", "--ttl", "1h"});
+  const std::string trace = stint.dir().file("trace");
+  const std::vector<std::string> before = {
+      "strace", "-f", "-o",           trace, "-P",
+      anchor,   "-e", "trace=openat", "-e",  "inject=openat:delay_exit=1500000:when=1",
+      "--"};
+  late.argv.insert(late.argv.begin(), before.begin(), before.end());
+  Child child(late);
+  ASSERT_TRUE(wait_until([&] { return read_text(trace).find("ENOENT") != std::string::npos; }))
+      << child.err();
+  EXPECT_EQ(stint({"acquire", "first", "--ttl", "1h"}).exit_code, 0);
+  EXPECT_TRUE(std::filesystem::exists(anchor)) << "too late to show anything";
+  const auto exit = child.wait(milliseconds(20'000));
+  ASSERT_TRUE(exit);
+  EXPECT_EQ(exit->code, 0) << child.err();
+  EXPECT_TRUE(stint.held("late") && stint.held("first"));
+}
+
 // ---- Syncs that go on failing
 
 // EVIDENCE-OF: G11

@@ -37,11 +37,11 @@ std::vector<std::unique_ptr<Child>> start_many(const Stint& stint, int count,
 // EVIDENCE-OF: G2
 TEST(FortyRuns, SkippingNeverRunTwoJobsAtOnceAndEverySkipIsAnEvent) {
   const Stint stint;
-  const auto all = start_many(
-      stint, 40,
-      {"run", "r", "--on-held", "skip", "--", "sh", "-c", noting_job(stint, "sleep 0.2;")});
+  const auto all = start_many(stint, 40,
+                              {"run", "r", "--store", stint.patient_store(), "--on-held", "skip",
+                               "--", "sh", "-c", noting_job(stint, "sleep 0.2;")});
   for (const auto& child : all) {
-    const auto exit = child->wait(milliseconds(30'000));
+    const auto exit = child->wait(milliseconds(60'000));
     ASSERT_TRUE(exit);
     EXPECT_EQ(exit->code, 0) << child->err();
   }
@@ -56,8 +56,9 @@ TEST(FortyRuns, SkippingNeverRunTwoJobsAtOnceAndEverySkipIsAnEvent) {
 // EVIDENCE-OF: G1 G2
 TEST(FortyRuns, WaitingAllRunOneAfterAnotherWithTokensGrowingByOne) {
   const Stint stint;
-  const auto all =
-      start_many(stint, 40, {"run", "r", "--on-held", "wait", "--", "sh", "-c", noting_job(stint)});
+  const auto all = start_many(stint, 40,
+                              {"run", "r", "--store", stint.patient_store(), "--on-held", "wait",
+                               "--", "sh", "-c", noting_job(stint)});
   for (const auto& child : all) {
     const auto exit = child->wait(milliseconds(60'000));
     ASSERT_TRUE(exit);

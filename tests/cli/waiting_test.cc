@@ -1,5 +1,8 @@
 // Waiting for a lease: silent while nothing happens, quick when it does, and nobody is left out.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <iostream>
@@ -9,6 +12,7 @@
 #include "app/opened.h"
 #include "base/text.h"
 #include "os/clock.h"
+#include "os/fd.h"
 #include "os/random.h"
 #include "tests/cli/stint.h"
 
@@ -106,37 +110,85 @@ class InProcess {
   std::unique_ptr<app::Opened> opened_;
 };
 
-// Milliseconds from before the release to the child's first line, sorted.
-std::vector<double> hand_offs(const Stint& stint, InProcess& holder, int count) {
-  std::vector<double> took;
-  for (int i = 0; i < count; ++i) {
-    const api::Grip grip = holder.acquire("r");
-    Child waiting(stint.command({"run", "r", "--on-held", "wait", "--", "date", "+%s%N"}));
-    // It says so, then registers, looks once more and sleeps.
-    EXPECT_TRUE(wait_until([&] {
-      return waiting.err().find("waiting") != std::string::npos && state_of(waiting.pid()) == 'S';
-    }));
-    const std::int64_t released = InProcess::wall_ns();
-    holder.release(grip);
-    const auto exit = waiting.wait(milliseconds(10'000));
-    EXPECT_TRUE(exit && exit->code == 0) << waiting.err();
-    const auto started = parse_digits(trim(waiting.out())).value_or(0);
-    took.push_back(static_cast<double>(static_cast<std::int64_t>(started) - released) / 1e6);
-  }
-  std::sort(took.begin(), took.end());
-  return took;
+double ms_since(std::int64_t from, const std::string& date) {
+  const auto at = static_cast<std::int64_t>(parse_digits(trim(date)).value_or(0));
+  return static_cast<double>(at - from) / 1e6;
 }
 
+// Milliseconds from before the release to the child's first line.
+double hand_off(const Stint& stint, InProcess& holder) {
+  const api::Grip grip = holder.acquire("r");
+  Child waiting(stint.command({"run", "r", "--on-held", "wait", "--", "date", "+%s%N"}));
+  // It says so, then registers, looks once more and sleeps.
+  EXPECT_TRUE(wait_until([&] {
+    return waiting.err().find("waiting") != std::string::npos && state_of(waiting.pid()) == 'S';
+  }));
+  const std::int64_t released = InProcess::wall_ns();
+  holder.release(grip);
+  const auto exit = waiting.wait(milliseconds(10'000));
+  EXPECT_TRUE(exit && exit->code == 0) << waiting.err();
+  return ms_since(released, waiting.out());
+}
+
+// Sleeps until it is woken, writes and syncs as often as a hand-off must (release, acquire, renew),
+// and executes a command in a process of its own. System calls only: the test may have threads.
+[[noreturn]] void bare_hand_off(int wake, int disk, int out) {
+  char byte = 0;
+  bool done = ::read(wake, &byte, 1) == 1;
+  for (int i = 0; i < 3; ++i) {
+    const char page[4096] = {};
+    done = done && ::pwrite(disk, page, sizeof page, i * 4096) == sizeof page;
+    done = done && ::fdatasync(disk) == 0;
+  }
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::dup2(out, STDOUT_FILENO);
+    ::execlp("date", "date", "+%s%N", nullptr);
+    ::_exit(127);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  ::_exit(done ? status : 1);
+}
+
+// Milliseconds that the same takes on this machine at this moment without any lease.
+double yardstick(const Stint& stint) {
+  auto wake = os::make_pipe();
+  const std::string said = stint.dir().file("said");
+  const std::string pages = stint.dir().file("pages");
+  const os::Fd out(::open(said.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  const os::Fd disk(::open(pages.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  const pid_t child = ::fork();
+  if (child == 0) bare_hand_off(wake->read.get(), disk.get(), out.get());
+  EXPECT_TRUE(wait_until([&] { return state_of(child) == 'S'; }));
+  const std::int64_t woken = InProcess::wall_ns();
+  EXPECT_EQ(::write(wake->write.get(), "x", 1), 1);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  return ms_since(woken, read_text(said));
+}
+
+// 10 ms on a machine that has nothing else to do. On a busy one nothing starts so soon, whoever
+// asks for it: there it may take three times as long as the same without a lease.
 TEST(AWaitingRun, StartsItsChildWithinTenMillisecondsOfTheRelease) {
   constexpr std::size_t kMiddle = 15;
   const Stint stint;
   ASSERT_EQ(stint({"run", "warm", "--", "true"}).exit_code, 0);
   InProcess holder(stint);
-  const auto took = hand_offs(stint, holder, 2 * kMiddle + 1);
+  std::vector<double> took;
+  std::vector<double> bare;
+  for (std::size_t i = 0; i < 2 * kMiddle + 1; ++i) {
+    took.push_back(hand_off(stint, holder));
+    bare.push_back(yardstick(stint));
+  }
+  std::sort(took.begin(), took.end());
+  std::sort(bare.begin(), bare.end());
   ASSERT_GT(took.front(), 0.0) << "started before the release";
   std::cout << "hand-off over " << took.size() << ": p50 " << took[kMiddle] << " ms, least "
-            << took.front() << " ms, most " << took.back() << " ms\n";
-  EXPECT_LT(took[kMiddle], 10.0);
+            << took.front() << " ms, most " << took.back() << " ms; without a lease p50 "
+            << bare[kMiddle] << " ms\n";
+  EXPECT_LT(took[kMiddle], std::max(10.0, 3 * bare[kMiddle]));
 }
 
 // EVIDENCE-OF: G2
@@ -151,8 +203,9 @@ TEST(EightWaitingProcesses, EachGetsItsTurnsWhileAllWant) {
   for (int i = 0; i < kProcesses; ++i) {
     Command loop = stint.command({});
     loop.argv = {"sh", "-c",
-                 cat("for i in 1 2 3 4 5 6 7 8 9 10; do ", stint.binary(),
-                     " run r --on-held wait -- sh -c 'echo ", i, " >>", log, "' || exit; done")};
+                 cat("for i in 1 2 3 4 5 6 7 8 9 10; do ", stint.binary(), " run r --store '",
+                     stint.patient_store(), "' --on-held wait -- sh -c 'echo ", i, " >>", log,
+                     "' || exit; done")};
     all.push_back(std::make_unique<Child>(loop));
   }
   for (const auto& child : all) {
