@@ -11,6 +11,7 @@
 #include "os/pause.h"
 #include "store/memory/memory_store.h"
 #include "store/sqlite/sqlite_store.h"
+#include "tests/conformance/site_dir.h"
 
 namespace stint::testing {
 namespace {
@@ -77,6 +78,7 @@ class SqliteSite final : public Site {
 const std::vector<StoreCase>& stores() {
   static const std::vector<StoreCase> all = {
       {"memory", [] { return std::make_unique<MemorySite>(); }, false},
+      {"dir", make_dir_site, true},
       {"sqlite", [] { return std::make_unique<SqliteSite>(); }, true},
   };
   return all;

@@ -17,7 +17,7 @@
 #include "os/clock.h"
 #include "os/wake_files.h"
 #include "store/seam.h"
-#include "store/sqlite/combiner.h"
+#include "store/combiner.h"
 #include "store/sqlite/reboot.h"
 
 namespace stint::store {
