@@ -169,7 +169,7 @@ TEST_F(OnADirectory, ARestoredBackupIsNoticedAndTokensGoOnAfterTheOperatorsWord)
   for (int i = 0; i < 2; ++i) {
     restore();
     // In place: the directory is the same, so only the anchor tells.
-    refused(url(), 69, "went back in time");
+    refused(url(), 69, "restore.md");
     const Finished word = stint({"doctor", "--accept-restored", "--why", "test"});
     ASSERT_EQ(word.exit_code, 0) << word.err;
     const auto token = parse_digits(trim(stint({"acquire", "r", "--ttl", "1h"}).out));

@@ -175,7 +175,8 @@ TEST_F(DirFaults, ACommitInANumberThatCameFreeAgainIsNobodys) {
   const auto reader = open();  // it knows the number below, and looks again only afterwards
   fill(*store, 400);
   ASSERT_FALSE(fs::exists(log_file(late.file.number)));
-  EXPECT_EQ(late.thaw().kind, store::dir::Placed::Kind::Beaten) << "its staged file was removed";
+  EXPECT_EQ(late.thaw().kind, store::dir::Placed::Kind::Stray) << "its staged file was removed";
+  ASSERT_FALSE(fs::exists(log_file(late.file.number)));
   // The worst case: the staged file was still there.
   late.staged = std::move(*store::dir::stage(late.place, late.file.number, late.file.nonce));
   EXPECT_EQ(late.thaw().kind, store::dir::Placed::Kind::Stray);

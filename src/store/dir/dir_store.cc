@@ -256,11 +256,16 @@ Result<DirStore::Attempt> DirStore::settle_stray(const LogFile& file) {
   replica_.forget();
   if (auto fresh = replica_.refresh(); !fresh) return unknown(fresh.error().message);
   const auto nonce = replica_.nonce_at(file.number);
-  if (!nonce) return unknown("a commit was overtaken by very many others");
-  if (*nonce != file.nonce) {
+  if (!nonce && file.number <= replica_.last()) {
+    return unknown("a commit was overtaken by very many others");
+  }
+  if (nonce != file.nonce) {
     auto there = replica_.read(file.number);
-    if (there && *there && (*there)->file.nonce == file.nonce) {
+    if (!there) return unknown(there.error().message);
+    if (*there && (*there)->file.nonce == file.nonce) {
       place_.log.remove(dir::file_name(file.number));
+      // Above the end of the log: numbers were taken away from under this process.
+      if (!nonce) return unknown("the log has lost the commits below this one");
     }
     place_.tmp.remove(dir::staged_name(file.number, file.nonce));
     return Attempt::Again;

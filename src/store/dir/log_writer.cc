@@ -36,16 +36,6 @@ Error link_error(const Place& place, int number) {
   return failing("writing to", place, number);
 }
 
-// EEXIST: somebody was first; or it was this very file, and the reply to it was lost.
-bool has_our_nonce(const Place& place, const LogFile& file) {
-  std::string bytes;
-  os::FileFacts facts;
-  const std::string name = file_name(file.number);
-  if (place.log.read(name, kMostFileBytes, bytes, facts) != 0) return false;
-  const auto there = decode(bytes, name);
-  return there && there->nonce == file.nonce;
-}
-
 Placed linked(const Place& place, const LogFile& file, const os::FileFacts& below) {
   const auto unknown = [&](const Error& error) {
     return Placed{Placed::Kind::Unknown, {}, {Code::UnknownOutcome, error.message}};
@@ -67,6 +57,29 @@ Placed linked(const Place& place, const LogFile& file, const os::FileFacts& belo
   return placed;
 }
 
+// EEXIST: somebody was first; or it was this very file, and the reply to it was lost.
+Placed taken(const Place& place, const Staged& staged, const LogFile& file,
+             const os::FileFacts& below) {
+  std::string bytes;
+  Placed placed;
+  const std::string name = file_name(file.number);
+  const int e = place.log.read(name, kMostFileBytes, bytes, placed.facts);
+  if (e == ENOENT || e == ESTALE) {
+    placed.kind = Placed::Kind::Stray;
+    return placed;
+  }
+  const auto unknown = [](const Error& error) {
+    return Placed{Placed::Kind::Unknown, {}, {Code::UnknownOutcome, error.message}};
+  };
+  if (e != 0) return unknown(failing("reading", place, e));
+  const auto there = decode(bytes, place.log_path() + "/" + name);
+  if (!there) return unknown(there.error());
+  if (there->nonce == file.nonce) return linked(place, file, below);
+  place.tmp.remove(staged.name);
+  placed.kind = Placed::Kind::Beaten;
+  return placed;
+}
+
 }  // namespace
 
 Placed put_in_place(const Place& place, Staged& staged, const LogFile& file,
@@ -82,11 +95,9 @@ Placed put_in_place(const Place& place, Staged& staged, const LogFile& file,
   }
   e = place.tmp.link(staged.name, place.log, file_name(file.number));
   if (e == 0) return linked(place, file, below);
-  if (e == EEXIST && has_our_nonce(place, file)) return linked(place, file, below);
-  if (e == EEXIST || e == ENOENT) {
-    place.tmp.remove(staged.name);
-    return {Placed::Kind::Beaten, {}, {}};
-  }
+  if (e == EEXIST) return taken(place, staged, file, below);
+  // The staged name is gone: very many others came first.
+  if (e == ENOENT) return {Placed::Kind::Stray, {}, {}};
   if (surely_not_linked(e)) {
     place.tmp.remove(staged.name);
     return {Placed::Kind::Failed, {}, link_error(place, e)};

@@ -7,14 +7,15 @@ namespace stint::store::dir {
 
 struct Placed {
   enum class Kind {
-    Linked,   // it has its number, and the number below is the one that it was written for
-    Beaten,   // another has the number, or the name under which it was staged is gone
-    Stray,    // it has its number, but the one below is gone: perhaps a number that came free again
+    Linked,  // it has its number, and the number below is the one that it was written for
+    Beaten,  // another has the number
+    Stray,   // the number below, or its own, is gone: very many others came since, and it is one of
+             // them, or stands in a number that came free again, or was never linked
     Unknown,  // it may or may not have it
     Failed,   // it has none
   };
   Kind kind = Kind::Failed;
-  os::FileFacts facts;  // Linked, Stray
+  os::FileFacts facts;  // Linked
   Error error;          // Unknown, Failed
 };
 

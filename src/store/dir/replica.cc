@@ -100,10 +100,16 @@ Result<bool> Replica::apply_own(LogFile file, const os::FileFacts& facts) {
 
 Status Replica::read_forward() {
   while (true) {
-    auto next = read(last_.number + 1);
+    const Number number = last_.number + 1;
+    auto next = read(number);
+    if (next && !*next && last_void_) {
+      // Perhaps there is a next one that says otherwise, and its absence was remembered: the ctime
+      // may have moved since it came. Looking at the directory makes the look-up a fresh one.
+      if (auto there = place_.still_there(); !there) return there;
+      next = read(number);
+    }
     if (!next) return next.error();
     if (!*next) return {};
-    const Number number = last_.number + 1;
     if (!follow(std::move(**next))) {
       loaded_ = false;
       return damaged(number);
