@@ -6,6 +6,8 @@ build=$1
 table=$(mktemp)
 "$build/tests/lease_bench" "$build/stint" | tee "$table"
 code=${PIPESTATUS[0]}
+"$build/tests/dir_bench" | tail -n +3 | tee -a "$table"
+[ "${PIPESTATUS[0]}" -eq 0 ] || code=1
 {
   sed -n '1,/<!-- results -->/p' docs/benchmarks.md
   echo

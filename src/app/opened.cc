@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "service/lease_service.h"
 #include "service/ledger.h"
+#include "store/dir/dir_store.h"
 #include "store/memory/memory_store.h"
 #include "store/sqlite/sqlite_store.h"
 
@@ -45,6 +46,28 @@ Result<UrlOptions> url_options(const StoreUrl& url) {
   return out;
 }
 
+Result<std::unique_ptr<store::Store>> open_directory(const StoreUrl& url, const UrlOptions& parsed,
+                                                     const Clock& clock, bool may_create,
+                                                     bool accept_copy) {
+  store::DirOptions dir;
+  dir.path = url.path;
+  dir.timeout = parsed.timeout;
+  dir.may_create = may_create;
+  dir.accept_copy = accept_copy;
+  if (const auto text = option(url, "poll")) {
+    auto poll = parse_duration(*text);
+    if (!poll) return poll.error();
+    dir.poll = *poll;
+  }
+  if (const auto text = option(url, "view")) {
+    if (*text != "on" && *text != "off") return invalid("view is on or off");
+    dir.readable = *text == "on";
+  }
+  auto store = store::DirStore::open(dir, clock);
+  if (!store) return store.error();
+  return std::unique_ptr<store::Store>(std::move(*store));
+}
+
 Result<std::unique_ptr<store::Store>> open_by(const OpenOptions& options, const UrlOptions& parsed,
                                               const Clock& clock, bool accept_copy) {
   const StoreUrl& url = options.url;
@@ -57,6 +80,7 @@ Result<std::unique_ptr<store::Store>> open_by(const OpenOptions& options, const 
     return open_module_store(
         url.module, {.address = url, .timeout = parsed.timeout, .may_create = may_create}, clock);
   }
+  if (url.scheme == "dir") return open_directory(url, parsed, clock, may_create, accept_copy);
   const store::SqliteOptions sqlite{.path = url.path,
                                     .clock_name = os::clock_name(),
                                     .busy = parsed.timeout,

@@ -27,6 +27,7 @@ struct Scheme {
 const std::vector<Scheme>& schemes() {
   static const std::vector<Scheme> all = {
       {"sqlite", "", Form::Path, "sqlite:/path/stint.db", {}},
+      {"dir", "", Form::Path, "dir:/mnt/shared/stint", {"poll", "view"}},
       {"memory", "", Form::Nothing, "memory:", {}},
       {"postgres", "postgres", Form::Network, "postgres://user@host/database", {}},
       {"postgresql", "postgres", Form::Network, "postgresql://user@host/database", {}},

@@ -17,6 +17,7 @@ Command Stint::command(std::vector<std::string> words) const {
                            "STINT_HELD_CLAIMS", "STINT_RESOURCE", "STINT_TOKEN", "STINT_CLAIM"}) {
     command.env.emplace_back(name, std::nullopt);
   }
+  if (store_) command.env.emplace_back("STINT_STORE", *store_);
   return command;
 }
 

@@ -1,6 +1,7 @@
 // The real program in a world of its own: a state directory that nobody else uses.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,8 @@ namespace stint::test {
 class Stint {
  public:
   Stint();
+  // Every command uses this store, unless it names another.
+  void use_store(std::string url) { store_ = std::move(url); }
 
   // `stint WORDS...` to its end.
   Finished operator()(std::vector<std::string> words, Millis deadline = Millis(20'000)) const;
@@ -31,6 +34,7 @@ class Stint {
   std::string binary() const { return STINT_BINARY; }
 
  private:
+  std::optional<std::string> store_;
   TempDir dir_;
 };
 

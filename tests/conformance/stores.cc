@@ -11,6 +11,7 @@
 #include "os/pause.h"
 #include "store/memory/memory_store.h"
 #include "store/sqlite/sqlite_store.h"
+#include "tests/conformance/site_dir.h"
 #include "tests/conformance/site_redis.h"
 
 namespace stint::testing {
@@ -78,6 +79,7 @@ class SqliteSite final : public Site {
 const std::vector<StoreCase>& stores() {
   static const std::vector<StoreCase> all = {
       {"memory", [] { return std::make_unique<MemorySite>(); }, false},
+      {"dir", make_dir_site, true},
       {"sqlite", [] { return std::make_unique<SqliteSite>(); }, true},
       {"redis", make_redis_site, true},
   };

@@ -12,6 +12,7 @@
 #include "store/sqlite/database.h"
 #include "store/sqlite/opening.h"
 #include "store/sqlite/rows.h"
+#include "store/wake_topic.h"
 
 namespace stint::store {
 namespace {
@@ -23,15 +24,6 @@ constexpr std::size_t kMostConnections = 4;
 constexpr int kShortLog = 80;
 constexpr int kLongLog = 2000;
 constexpr unsigned kBatchesOfAStayer = 50;
-
-// Every key's wake-up topic: what stands between the first slash and a unit separator, so that the
-// records of one resource share one; appended records share their prefix's.
-std::string_view topic_of(std::string_view key) {
-  const std::size_t slash = key.find('/');
-  std::string_view rest = slash == std::string_view::npos ? key : key.substr(slash + 1);
-  rest = rest.substr(0, rest.find('\x1F'));
-  return rest.empty() ? key : rest;
-}
 
 }  // namespace
 
@@ -303,14 +295,14 @@ void SqliteStore::wake(const std::vector<Pending*>& batch) {
     if (!pending->wrote) continue;
     for (const Step& step : pending->steps) {
       if (step.kind == Step::Kind::Check || step.kind == Step::Kind::Touch) continue;
-      topics.insert(topic_of(step.key));
+      topics.insert(wake_topic(step.key));
     }
   }
   for (const std::string_view topic : topics) wake_files_.touch(topic);
 }
 
 Result<std::unique_ptr<Watch>> SqliteStore::watch(std::string_view key) {
-  return wake_files_.watch(topic_of(key));
+  return wake_files_.watch(wake_topic(key));
 }
 
 Result<std::uint64_t> SqliteStore::appended(const std::string& prefix) {

@@ -18,7 +18,7 @@
 #include "os/files.h"
 #include "os/wake_files.h"
 #include "store/seam.h"
-#include "store/sqlite/combiner.h"
+#include "store/combiner.h"
 #include "store/sqlite/reboot.h"
 #include "store/sqlite/row_cache.h"
 

@@ -1,0 +1,514 @@
+// Faults of a shared directory: late writers, numbers that come free again, damage, copies, two
+// mount namespaces.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <set>
+
+#include "base/text.h"
+#include "os/clock.h"
+#include "os/pause.h"
+#include "os/random.h"
+#include "service/lease_service.h"
+#include "store/dir/dir_store.h"
+#include "tests/support/history_checker.h"
+#include "tests/support/mounts.h"
+#include "tests/support/process.h"
+#include "tests/support/recorded_leases.h"
+
+namespace stint::test {
+namespace {
+
+namespace fs = std::filesystem;
+using store::Committed;
+using store::Conflict;
+using store::DirOptions;
+using store::DirStore;
+using store::Step;
+using store::Sync;
+
+const os::SystemClock kClock;
+
+Step step_of(Step::Kind kind, std::string key, std::string value = {}) {
+  Step step;
+  step.kind = kind;
+  step.key = std::move(key);
+  step.value = std::move(value);
+  return step;
+}
+
+Step started(std::string key, Millis ttl) {
+  Step step = step_of(Step::Kind::Set, std::move(key), "v");
+  step.timer = Step::TimerOp::Start;
+  step.ttl = ttl;
+  return step;
+}
+
+Step extended(std::string key, Millis ttl) {
+  Step step = step_of(Step::Kind::Touch, std::move(key));
+  step.timer = Step::TimerOp::Extend;
+  step.demand = TimerState::Running;
+  step.ttl = ttl;
+  return step;
+}
+
+class DirFaults : public ::testing::Test {
+ protected:
+  std::string path() const { return dir_.file("store"); }
+  DirOptions options() const {
+    DirOptions options;
+    options.path = path();
+    options.snapshot_every = 8;
+    return options;
+  }
+  Result<std::unique_ptr<DirStore>> try_open() const { return DirStore::open(options(), kClock); }
+  std::unique_ptr<DirStore> open() const {
+    auto store = try_open();
+    EXPECT_TRUE(store) << (store ? "" : store.error().message);
+    return store ? std::move(*store) : nullptr;
+  }
+  static bool commit(store::Store& store, const std::vector<Step>& steps,
+                     Sync sync = Sync::Durable) {
+    auto answer = store.commit(steps, sync);
+    EXPECT_TRUE(answer) << (answer ? "" : answer.error().message);
+    return answer && std::holds_alternative<Committed>(*answer);
+  }
+  static store::Entry get(store::Store& store, const std::string& key) {
+    auto reading = store.read({key});
+    EXPECT_TRUE(reading) << (reading ? "" : reading.error().message);
+    return reading ? reading->entries.front() : store::Entry{};
+  }
+  static void fill(store::Store& store, int count) {
+    for (int i = 0; i < count; ++i) {
+      ASSERT_TRUE(commit(store, {step_of(Step::Kind::Append, "fill/", "x")}, Sync::Relaxed));
+    }
+  }
+  std::string log_file(std::uint64_t number) const {
+    return path() + "/log/" + store::dir::file_name(number);
+  }
+  static std::uint64_t last(store::Store& store) { return store.revision().value(); }
+
+  TempDir dir_;
+};
+
+// A commit that was decided, and whose writer was frozen before the link.
+struct Frozen {
+  store::dir::Place place;
+  store::dir::Staged staged;
+  store::dir::LogFile file;
+  os::FileFacts below;
+
+  store::dir::Placed thaw() { return store::dir::put_in_place(place, staged, file, below); }
+};
+
+Frozen freeze(const std::string& path, const std::vector<Step>& steps) {
+  os::SystemRandom random;
+  Frozen frozen{store::dir::open_place(path, false, random).value(), {}, {}, {}};
+  store::dir::Replica replica(frozen.place);
+  EXPECT_TRUE(replica.refresh());
+  auto& file = frozen.file;
+  file.number = replica.last() + 1;
+  file.nonce = random.next();
+  file.previous = replica.nonce();
+  file.base_at = replica.base_at();
+  file.durable = true;
+  frozen.staged = std::move(*store::dir::stage(frozen.place, file.number, file.nonce));
+  store::dir::Plan plan(replica.state(), file.number, frozen.staged.changed);
+  EXPECT_TRUE(std::holds_alternative<Committed>(plan.add(steps).value()));
+  file.changes = plan.changes();
+  file.valid_before = plan.valid_before();
+  frozen.below = replica.last_facts();
+  return frozen;
+}
+
+// EVIDENCE-OF: G3 G4
+TEST_F(DirFaults, ARenewalThatIsLinkedAfterTheExpiryIsVoidForEverybody) {
+  const auto store = open();
+  ASSERT_TRUE(commit(*store, {started("k", Millis(200))}));
+  Frozen late = freeze(path(), {extended("k", Millis(60'000))});
+  ASSERT_TRUE(wait_until([&] { return get(*store, "k").timer.state == TimerState::Fired; }));
+  EXPECT_EQ(late.thaw().kind, store::dir::Placed::Kind::Linked);
+  EXPECT_EQ(get(*store, "k").timer.state, TimerState::Fired);
+  EXPECT_EQ(get(*open(), "k").timer.state, TimerState::Fired);
+  // The log goes on above it, and what was judged stays judged.
+  ASSERT_TRUE(commit(*store, {step_of(Step::Kind::Set, "other", "v")}));
+  EXPECT_EQ(get(*open(), "k").timer.state, TimerState::Fired);
+  fill(*store, 40);
+  EXPECT_EQ(get(*open(), "k").timer.state, TimerState::Fired);
+}
+
+TEST_F(DirFaults, ARenewalThatIsLinkedInTimeCountsAlsoIfItsWriterNeverLearnsOfIt) {
+  const auto store = open();
+  ASSERT_TRUE(commit(*store, {started("k", Millis(500))}));
+  Frozen renewal = freeze(path(), {extended("k", Millis(60'000))});
+  EXPECT_EQ(renewal.thaw().kind, store::dir::Placed::Kind::Linked);
+  os::pause_for(Millis(600));
+  EXPECT_EQ(get(*store, "k").timer.state, TimerState::Running);
+  EXPECT_EQ(get(*open(), "k").timer.state, TimerState::Running);
+}
+
+// chmod, chown or another hard link move a ctime. What was judged before stays so.
+TEST_F(DirFaults, TheNextCommitWritesDownHowTheLastOneWasJudged) {
+  const auto store = open();
+  ASSERT_TRUE(commit(*store, {started("k", Millis(300))}));
+  ASSERT_TRUE(commit(*store, {extended("k", Millis(60'000))}));
+  const std::uint64_t renewal = last(*store);
+  ASSERT_TRUE(commit(*store, {step_of(Step::Kind::Set, "other", "v")}));
+  os::pause_for(Millis(400));
+  ASSERT_EQ(::chmod(log_file(renewal).c_str(), 0640), 0);
+  EXPECT_EQ(get(*store, "k").timer.state, TimerState::Running);
+  EXPECT_EQ(get(*open(), "k").timer.state, TimerState::Running);
+}
+
+// EVIDENCE-OF: G1 G2
+TEST_F(DirFaults, ACommitInANumberThatCameFreeAgainIsNobodys) {
+  const auto store = open();
+  ASSERT_TRUE(commit(*store, {step_of(Step::Kind::Set, "k", "first")}));
+  Frozen late = freeze(path(), {step_of(Step::Kind::Set, "k", "late")});
+  const auto reader = open();  // it knows the number below, and looks again only afterwards
+  fill(*store, 400);
+  ASSERT_FALSE(fs::exists(log_file(late.file.number)));
+  EXPECT_EQ(late.thaw().kind, store::dir::Placed::Kind::Stray) << "its staged file was removed";
+  ASSERT_FALSE(fs::exists(log_file(late.file.number)));
+  // The worst case: the staged file was still there.
+  late.staged = std::move(*store::dir::stage(late.place, late.file.number, late.file.nonce));
+  EXPECT_EQ(late.thaw().kind, store::dir::Placed::Kind::Stray);
+  ASSERT_TRUE(fs::exists(log_file(late.file.number)));
+  EXPECT_EQ(get(*reader, "k").value, "first");
+  EXPECT_EQ(get(*store, "k").value, "first");
+  EXPECT_EQ(get(*open(), "k").value, "first");
+  EXPECT_EQ(reader->appended("fill/").value(), 400U);
+  fill(*reader, 40);
+  EXPECT_EQ(open()->appended("fill/").value(), 440U);
+}
+
+TEST_F(DirFaults, OfTwoWritersOfOneNumberTheLoserChangesNothing) {
+  const auto store = open();
+  Frozen late = freeze(path(), {step_of(Step::Kind::Set, "k", "late")});
+  ASSERT_TRUE(commit(*store, {step_of(Step::Kind::Set, "k", "first")}));
+  EXPECT_EQ(late.thaw().kind, store::dir::Placed::Kind::Beaten);
+  EXPECT_EQ(get(*store, "k").value, "first");
+}
+
+// A lost reply to one's own link shows as EEXIST.
+TEST_F(DirFaults, ALinkWhoseReplyWasLostIsRecognisedByItsNonce) {
+  const auto store = open();
+  Frozen mine = freeze(path(), {step_of(Step::Kind::Set, "k", "mine")});
+  ASSERT_EQ(os::write_whole(mine.staged.file.get(), store::dir::encode(mine.file)), 0);
+  ASSERT_EQ(mine.place.tmp.link(mine.staged.name, mine.place.log,
+                                store::dir::file_name(mine.file.number)),
+            0);
+  ASSERT_EQ(::ftruncate(mine.staged.file.get(), 0), 0);
+  ASSERT_EQ(::lseek(mine.staged.file.get(), 0, SEEK_SET), 0);
+  EXPECT_EQ(mine.thaw().kind, store::dir::Placed::Kind::Linked);
+  EXPECT_EQ(get(*store, "k").value, "mine");
+}
+
+TEST_F(DirFaults, ATornOrDamagedFileIsAnErrorAndNeverSkipped) {
+  {
+    const auto store = open();
+    for (int i = 0; i < 3; ++i) commit(*store, {step_of(Step::Kind::Set, "k", cat(i))});
+  }
+  const std::string good = read_text(log_file(3));
+  const auto refused = [&](std::string_view word) {
+    auto store = try_open();
+    ASSERT_FALSE(store);
+    EXPECT_EQ(store.error().code, Code::Unavailable);
+    EXPECT_NE(store.error().message.find("0000000000000003"), std::string::npos)
+        << store.error().message;
+    EXPECT_NE(store.error().message.find(word), std::string::npos) << store.error().message;
+  };
+  for (std::size_t i = 0; i < good.size(); i += 7) {
+    std::string bad = good;
+    bad[i] = static_cast<char>(bad[i] ^ 1);
+    write_text(log_file(3), bad);
+    EXPECT_FALSE(try_open()) << "byte " << i;
+    write_text(log_file(3), good.substr(0, i));
+    EXPECT_FALSE(try_open()) << "cut at " << i;
+  }
+  write_text(log_file(3), "");
+  refused("empty");
+  write_text(log_file(3), "stint log 2\n");
+  refused("newer");
+  write_text(log_file(3), good);
+  EXPECT_EQ(get(*open(), "k").value, "2");
+  // The last one too: it was synced before it had a name, so it may have been a grant.
+  write_text(log_file(4), "");
+  EXPECT_FALSE(try_open());
+}
+
+TEST_F(DirFaults, ADamagedTableIsAnError) {
+  { fill(*open(), 100); }
+  for (const auto& entry : fs::directory_iterator(path() + "/snap")) {
+    std::string bytes = read_text(entry.path());
+    bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 4);
+    write_text(entry.path(), bytes);
+  }
+  auto store = try_open();
+  const bool refused =
+      !store || !(*store)->scan({.prefix = "", .after = "", .limit = 1000, .backwards = false});
+  EXPECT_TRUE(refused);
+}
+
+// EVIDENCE-OF: G12
+TEST_F(DirFaults, ACopyIsRefusedUntilAnOperatorAcceptsIt) {
+  { fill(*open(), 30); }
+  fs::rename(path(), dir_.file("original"));
+  fs::copy(dir_.file("original"), path(), fs::copy_options::recursive);
+  auto refused = try_open();
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("copied"), std::string::npos) << refused.error().message;
+  DirOptions word = options();
+  word.accept_copy = true;
+  {
+    auto accepted = DirStore::open(word, kClock);
+    ASSERT_TRUE(accepted) << accepted.error().message;
+    EXPECT_TRUE((*accepted)->opening().copied);
+    EXPECT_FALSE(try_open());
+    EXPECT_TRUE((*accepted)->accept());
+  }
+  const auto store = open();
+  EXPECT_FALSE(store->opening().copied);
+  fill(*store, 40);
+  EXPECT_FALSE(open()->opening().copied) << "also after snapshots";
+  // A directory that was only moved is itself.
+  fs::rename(path(), dir_.file("copy"));
+  fs::rename(dir_.file("original"), path());
+  EXPECT_EQ(open()->appended("fill/").value(), 30U);
+}
+
+// EVIDENCE-OF: G12
+TEST_F(DirFaults, AnOpenStoreNoticesThatItWentBackInTime) {
+  const auto store = open();
+  fill(*store, 5);
+  fs::copy(path() + "/log", dir_.file("backup"));
+  fill(*store, 5);
+  // The files are put back in place: the directory is the same, and no anchor is asked.
+  for (const auto& entry : fs::directory_iterator(path() + "/log")) fs::remove(entry.path());
+  fs::copy(dir_.file("backup"), path() + "/log");
+  const auto read = store->read({"k"});
+  ASSERT_FALSE(read);
+  EXPECT_NE(read.error().message.find("went back in time"), std::string::npos)
+      << read.error().message;
+  EXPECT_FALSE(store->commit({step_of(Step::Kind::Set, "k", "v")}, Sync::Durable));
+}
+
+TEST_F(DirFaults, AnOpenStoreNoticesThatItWasReplaced) {
+  const auto store = open();
+  fill(*store, 5);
+  fs::rename(path(), dir_.file("moved"));
+  EXPECT_FALSE(store->read({"k"}));
+  open();
+  EXPECT_FALSE(store->read({"k"}));
+  EXPECT_FALSE(store->commit({step_of(Step::Kind::Set, "k", "v")}, Sync::Durable));
+}
+
+TEST_F(DirFaults, ASharedDirectoryStaysSharedAndAPrivateOnePrivate) {
+  const auto modes = [&] {
+    std::set<unsigned> files;
+    std::set<unsigned> directories;
+    for (const auto& entry : fs::recursive_directory_iterator(path())) {
+      const auto mode = static_cast<unsigned>(entry.status().permissions());
+      (entry.is_directory() ? directories : files).insert(mode & 0777U);
+    }
+    return std::pair(files, directories);
+  };
+  const mode_t before = ::umask(022);
+  const auto use = [&] {
+    const auto store = open();
+    const auto watch = store->watch("k");
+    fill(*store, 20);
+    commit(*store, {step_of(Step::Kind::Set, "k/r", "v")});
+  };
+  use();
+  EXPECT_EQ(modes(), std::pair(std::set<unsigned>{0600}, std::set<unsigned>{0700}));
+  fs::remove_all(path());
+  fs::create_directory(path());
+  ::chmod(path().c_str(), 02770);
+  use();
+  EXPECT_EQ(modes(), std::pair(std::set<unsigned>{0660}, std::set<unsigned>{0770}));
+  ::umask(before);
+}
+
+TEST_F(DirFaults, TheReadableCopyShowsEveryRecordAndIsNeverBelieved) {
+  const auto store = open();
+  ASSERT_TRUE(commit(
+      *store, {started("own/db/main", Millis(60'000)), step_of(Step::Kind::Set, "plain", "p"),
+               step_of(Step::Kind::Append, "ev/", "x")}));
+  const std::string file = path() + "/records/own/db%2fmain";
+  const std::string text = read_text(file);
+  EXPECT_NE(text.find("record: own/db/main\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("commit: 2\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("\n\nv\n"), std::string::npos) << text;
+  EXPECT_TRUE(fs::exists(path() + "/records/_/plain"));
+  EXPECT_FALSE(fs::exists(path() + "/records/ev"));
+  write_text(file, "nonsense");
+  EXPECT_EQ(get(*open(), "own/db/main").value, "v");
+  ASSERT_TRUE(commit(*store, {step_of(Step::Kind::Remove, "own/db/main")}));
+  EXPECT_FALSE(fs::exists(file));
+  // Names of every length and kind are told apart.
+  std::vector<Step> steps;
+  for (const char c : {'a', 'b'}) {
+    steps.push_back(step_of(Step::Kind::Set, cat("own/", std::string(900, 'x'), c), "v"));
+  }
+  steps.push_back(step_of(Step::Kind::Set, "own/..", "v"));
+  steps.push_back(step_of(Step::Kind::Set, "../own", "v"));
+  ASSERT_TRUE(commit(*store, steps));
+  EXPECT_EQ(std::distance(fs::directory_iterator(path() + "/records/own"), {}), 3);
+}
+
+TEST_F(DirFaults, TheLogStaysShortAndTheTablesFew) {
+  {
+    const auto store = open();
+    for (int i = 0; i < 900; ++i) {
+      ASSERT_TRUE(
+          commit(*store, {step_of(Step::Kind::Set, cat("k/", i % 210), cat(i))}, Sync::Relaxed));
+    }
+  }
+  EXPECT_LE(std::distance(fs::directory_iterator(path() + "/log"), {}), 300);
+  EXPECT_LE(std::distance(fs::directory_iterator(path() + "/snap"), {}), 12);
+  EXPECT_LE(std::distance(fs::directory_iterator(path() + "/tmp"), {}), 20);
+  const auto store = open();
+  const auto all = store->scan({.prefix = "k/", .after = "", .limit = 9999, .backwards = false});
+  ASSERT_TRUE(all);
+  ASSERT_EQ(all->entries.size(), 210U);
+  for (int i = 690; i < 900; ++i) EXPECT_EQ(get(*store, cat("k/", i % 210)).value, cat(i));
+}
+
+// ---- Two machines, as two mount namespaces
+
+constexpr int kWriters = 6;
+constexpr int kIncrements = 40;
+constexpr int kGrants = 12;
+
+bool count_up(store::Store& store) {
+  while (true) {
+    auto reading = store.read({"counter"});
+    if (!reading) return false;
+    const store::Entry& entry = reading->entries.front();
+    const auto number = entry.present() ? parse_digits(entry.value).value_or(0) : 0;
+    Step step = step_of(Step::Kind::Set, "counter", cat(number + 1));
+    step.expect = entry.present() ? store::Expect::Seen : store::Expect::Absent;
+    step.version = entry.version;
+    auto answer = store.commit({step, step_of(Step::Kind::Append, "log/", "x")}, Sync::Durable);
+    if (!answer) return false;
+    if (std::holds_alternative<Committed>(*answer)) return true;
+  }
+}
+
+// Takes and gives back two leases; everything is recorded.
+bool take_turns(store::Store& store, const std::string& history_file, int number) {
+  os::SystemRandom random;
+  service::Ledger ledger(store, kClock, 1000);
+  auto life = service::begin_life(store, random, kClock.wall(), nullptr, {});
+  if (!life) return false;
+  service::LeaseService service(store, ledger, *life, kClock, random, nullptr);
+  History history(history_file);
+  RecordedLeases leases(service, history, cat("p", number), kClock);
+  SeededRandom chance(static_cast<std::uint64_t>(number));
+  const auto owner = Owner::parse(cat("p", number)).value();
+  for (int grants = 0; grants < kGrants;) {
+    const auto resource = ResourceName::parse(cat("r", chance.below(2))).value();
+    const Claim claim = Claim::make(random);
+    auto answer = leases.acquire({.resource = resource,
+                                  .owner = owner,
+                                  .claim = claim,
+                                  .terms = {.ttl = Millis(150)},
+                                  .note = {},
+                                  .retake = {},
+                                  .count_refusal = false});
+    if (!answer) return false;
+    const auto* granted = std::get_if<api::Granted>(&*answer);
+    if (granted == nullptr) {
+      os::pause_for(Millis(5));
+      continue;
+    }
+    ++grants;
+    const api::Grip grip{resource, granted->lease.token, claim, owner, granted->hint};
+    for (std::uint64_t left = chance.below(3); left > 0; --left) {
+      os::pause_for(Millis(chance.below(60)));
+      if (!leases.renew(grip, Millis(150))) return false;
+    }
+    if (chance.below(3) != 0 && !leases.release(grip)) return false;
+  }
+  return true;
+}
+
+int in_a_namespace(const std::string& store, const std::string& mounted, const std::string& history,
+                   int number) {
+  if (!Mount::missing().empty()) return 77;
+  const Mount bind({.source = store, .target = mounted});
+  if (!bind.ok()) return 77;
+  DirOptions options;
+  options.path = mounted + "/s";
+  options.snapshot_every = 16;
+  options.timeout = Millis(60'000);
+  auto opened = DirStore::open(options, kClock);
+  if (!opened) return 1;
+  for (int i = 0; i < kIncrements; ++i) {
+    if (!count_up(**opened)) return 2;
+  }
+  return take_turns(**opened, history, number) ? 0 : 3;
+}
+
+// EVIDENCE-OF: G1 G2 G3
+TEST_F(DirFaults, WritersInTwoMountNamespacesFrozenAtRandomLoseNothing) {
+  const std::string history = dir_.file("history.jsonl");
+  fs::create_directory(dir_.file("shared"));
+  for (const char* mounted : {"here", "there"}) fs::create_directory(dir_.file(mounted));
+  std::vector<pid_t> writers;
+  for (int i = 0; i < kWriters; ++i) {
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      ::_exit(in_a_namespace(dir_.file("shared"), dir_.file(i % 2 == 0 ? "here" : "there"), history,
+                             i));
+    }
+    writers.push_back(child);
+  }
+  SeededRandom chance(7);
+  int freezes = 0;
+  std::vector<int> codes(kWriters, -1);
+  const MonoTime deadline = now() + std::chrono::seconds(60);
+  while (std::ranges::count(codes, -1) > 0 && now() < deadline) {
+    const auto victim = chance.below(kWriters);
+    if (codes[victim] == -1 && ::kill(writers[victim], SIGSTOP) == 0) ++freezes;
+    os::pause_for(Millis(1 + chance.below(250)));
+    for (std::size_t i = 0; i < writers.size(); ++i) {
+      ::kill(writers[i], SIGCONT);
+      int status = 0;
+      if (codes[i] == -1 && ::waitpid(writers[i], &status, WNOHANG) == writers[i]) {
+        codes[i] = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+      }
+    }
+  }
+  for (std::size_t i = 0; i < writers.size(); ++i) {
+    if (codes[i] != -1) continue;
+    ::kill(writers[i], SIGKILL);
+    ::waitpid(writers[i], nullptr, 0);
+  }
+  if (codes == std::vector<int>(kWriters, 77)) GTEST_SKIP() << "no mount namespace here";
+  EXPECT_EQ(codes, std::vector<int>(kWriters, 0));
+  DirOptions plain;
+  plain.path = dir_.file("shared/s");
+  auto store = DirStore::open(plain, kClock);
+  ASSERT_TRUE(store) << store.error().message;
+  EXPECT_EQ(get(**store, "counter").value, cat(kWriters * kIncrements));
+  EXPECT_EQ((*store)->appended("log/").value(), static_cast<std::uint64_t>(kWriters * kIncrements));
+  auto recorded = load_history(history);
+  ASSERT_TRUE(recorded);
+  const HistoryReport report = check_history(*recorded);
+  std::cout << freezes << " freezes\n" << report.text() << '\n';
+  EXPECT_TRUE(report.violations.empty()) << report.text();
+  EXPECT_GT(report.operations, 100U);
+}
+
+}  // namespace
+}  // namespace stint::test
