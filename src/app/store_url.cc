@@ -33,7 +33,11 @@ const std::vector<Scheme>& schemes() {
       {"redis", "redis", Form::Network, "redis://host:6379/0", {}},
       {"rediss", "redis", Form::Network, "rediss://host:6379/0", {}},
       {"redis+unix", "redis", Form::Path, "redis+unix:/run/redis.sock", {}},
-      {"etcd", "etcd", Form::Network, "etcd://host1:2379,host2:2379", {}},
+      {"etcd",
+       "etcd",
+       Form::Network,
+       "etcd://host1:2379,host2:2379",
+       {"tls", "cacert", "cert", "key"}},
   };
   return all;
 }
