@@ -94,7 +94,12 @@ bool Gateway::judge(const net::HttpOutcome& outcome, Twice twice, std::size_t me
   const Code if_arrived = twice == Twice::Never ? Code::UnknownOutcome : Code::Unavailable;
   if (!outcome) {
     const bool sent = outcome.failure->kind == net::HttpFailure::Kind::MaybeSent;
-    reply.error = unreachable(member, outcome.failure->text);
+    const std::string& text = outcome.failure->text;
+    // What a TLS server does with a request that it cannot read.
+    const bool maybe_tls =
+        says(text, "Empty reply") && !options_.members[member].starts_with("https");
+    reply.error = unreachable(
+        member, maybe_tls ? cat(text, " (if it speaks TLS, add tls=1 to the store URL)") : text);
     if (sent) reply.error->code = if_arrived;
     return !sent || twice == Twice::Harmless;
   }
