@@ -156,6 +156,65 @@ TEST_F(EtcdFault, AServerThatWasStoppedPastATtlRevivesNothing) {
   EXPECT_EQ(outcome(store->commit({extended("k", Millis(2'000))}, {})), "conflict");
 }
 
+// The timer in place is longer than the extension, but has less left: the new end is the later one.
+// EVIDENCE-OF: G3
+TEST_F(EtcdFault, ExtendTakesTheLaterEndOfALongerTimerToo) {
+  const auto store = direct();
+  ASSERT_EQ(outcome(store->commit({started("k", Millis(5'000)), started("plain", Millis(5'000)),
+                                   started("full", Millis(600'000))},
+                                  {})),
+            "done");
+  os::pause_for(Millis(3'500));
+  const MonoTime before = now();
+  ASSERT_EQ(
+      outcome(store->commit({extended("k", Millis(4'000)), extended("full", Millis(4'000))}, {})),
+      "done");
+  EXPECT_TRUE(wait_until([&] { return timer_of(*store, "plain") == TimerState::Fired; }));
+  EXPECT_EQ(timer_of(*store, "k"), TimerState::Running);
+  EXPECT_TRUE(wait_until([&] { return timer_of(*store, "k") == TimerState::Fired; }));
+  EXPECT_GE(now() - before, Millis(4'000));
+  const auto full = store->read({"full"}).value().entries.front().timer;
+  EXPECT_EQ(full.state, TimerState::Running);
+  EXPECT_GT(full.remaining.value(), Millis(500'000));
+  EXPECT_EQ(full.ttl, Millis(600'000)) << "an extension that moved nothing changes nothing";
+}
+
+// Tokens of one second: the store logs in again without being told.
+TEST(EtcdLogin, IsRenewedWhenItRunsOut) {
+  SKIP_WITHOUT_ETCD();
+  EtcdCluster etcd;
+  const TempDir keys;
+  const Finished made =
+      run({.argv = {"sh", "-ec",
+                    cat("cd ", keys.path(), "; openssl genrsa -out key 2048 2>/dev/null; ",
+                        "openssl rsa -in key -pubout -out pub 2>/dev/null")}});
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  etcd.node(0).with({"--auth-token", cat("jwt,pub-key=", keys.file("pub"), ",priv-key=",
+                                         keys.file("key"), ",sign-method=RS256,ttl=1s")});
+  ASSERT_TRUE(etcd.start());
+  for (const auto& [path, body] : std::vector<std::pair<std::string, std::string>>{
+           {"/v3/auth/user/add", R"({"name":"root","password":"pw"})"},
+           {"/v3/auth/role/add", R"({"name":"root"})"},
+           {"/v3/auth/user/grant", R"({"user":"root","role":"root"})"},
+           {"/v3/auth/enable", "{}"}}) {
+    ASSERT_EQ(run({.argv = {"curl", "-s", "-d", body, etcd.node(0).url() + path}}).exit_code, 0);
+  }
+  auto request = request_to({etcd.node(0).port()}, Millis(5'000));
+  request.address.user = "root";
+  request.address.password = "pw";
+  auto store = EtcdStore::open(request, system_clock());
+  ASSERT_TRUE(store) << store.error().message;
+  const auto watch = std::move((*store)->watch("k").value());
+  for (int i = 0; i < 3; ++i) {
+    os::pause_for(Millis(1'300));
+    EXPECT_EQ(outcome((*store)->commit({started("t", Millis(60'000))}, {})), "done");
+    EXPECT_EQ(timer_of(**store, "t"), TimerState::Running);
+  }
+  watch->acknowledge();
+  ASSERT_EQ(outcome((*store)->commit({step_on(Step::Kind::Set, "k", "v")}, {})), "done");
+  EXPECT_TRUE(os::wait_readable({watch->fd()}, now() + Millis(10'000)).front());
+}
+
 // A client that was stopped between the grant of its lease and the transaction.
 TEST_F(EtcdFault, ALeaseThatRanOutOnTheWayIsGrantedAnew) {
   const auto store = proxied(Millis(20'000));
