@@ -6,7 +6,7 @@ namespace stint::store::etcd {
 namespace {
 
 // A lease that nobody needs and that ends within this time is left to run out.
-constexpr std::int64_t kSoonOver = 60;
+constexpr std::int64_t kSoonOver = 120;
 constexpr std::size_t kMostWaiting = 4096;
 constexpr Millis kRevoking{2000};
 constexpr Millis kClosing{500};
