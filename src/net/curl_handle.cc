@@ -1,7 +1,6 @@
 #include "net/curl_handle.h"
 
 #include <algorithm>
-#include <cstring>
 #include <mutex>
 
 #include "base/check.h"
@@ -100,8 +99,7 @@ std::size_t CurlHandle::read_body(char* to, std::size_t size, std::size_t count,
   auto& handle = *static_cast<CurlHandle*>(self);
   handle.touched_ = true;
   const std::string& body = handle.request_->body;
-  const std::size_t length = std::min(size * count, body.size() - handle.sent_);
-  std::memcpy(to, body.data() + handle.sent_, length);
+  const std::size_t length = body.copy(to, size * count, handle.sent_);
   handle.sent_ += length;
   return length;
 }

@@ -215,7 +215,7 @@ Result<std::string> Gateway::log_in(const Deadline& deadline) {
   return token_;
 }
 
-Result<net::HttpRequest> Gateway::stream_request(std::string_view path, std::string body,
+Result<net::HttpRequest> Gateway::stream_request(std::string_view path, const std::string& body,
                                                  const Deadline& deadline) {
   auto login = token(deadline);
   if (!login) return login.error();

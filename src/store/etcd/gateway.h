@@ -65,7 +65,7 @@ class Gateway {
   Reply ask(std::string_view path, const std::string& body, const Deadline& deadline, Twice twice);
 
   // For a stream: the member that is asked now.
-  Result<net::HttpRequest> stream_request(std::string_view path, std::string body,
+  Result<net::HttpRequest> stream_request(std::string_view path, const std::string& body,
                                           const Deadline& deadline);
   // The stream failed: another member next time; a token that it was refused with is dropped.
   void stream_failed();
