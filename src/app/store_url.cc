@@ -42,7 +42,11 @@ const std::vector<Scheme>& schemes() {
        Form::Path,
        "redis+unix:/run/redis.sock",
        {"prefix", "wait", "user", "password", "db"}},
-      {"etcd", "etcd", Form::Network, "etcd://host1:2379,host2:2379", {}},
+      {"etcd",
+       "etcd",
+       Form::Network,
+       "etcd://host1:2379,host2:2379",
+       {"tls", "cacert", "cert", "key"}},
   };
   return all;
 }

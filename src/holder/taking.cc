@@ -10,6 +10,7 @@ namespace {
 
 // A waiter looks again after this long even if nothing woke it.
 constexpr Millis kLongestSleep{30'000};
+constexpr Millis kLastSecond{50};
 // An unanswered acquire is asked again, with the same claim: the answer is the same grant.
 constexpr int kMostUnknowns = 3;
 
@@ -153,7 +154,10 @@ MonoTime next_look(const Clock& clock, const HeldPolicy& policy, const api::Refu
   if (policy.what == OnHeld::Retry) next = now + policy.interval;
   // Its timer may fire before anything is written: expiry wakes nobody.
   if (policy.what == OnHeld::Wait && refused.retry_in) {
-    next = std::min(next, now + *refused.retry_in + Millis(1));
+    // Nothing left and still held: a store that counts in whole seconds. Not as fast as one can
+    // ask.
+    const Millis left = refused.retry_in->count() > 0 ? *refused.retry_in : kLastSecond;
+    next = std::min(next, now + left + Millis(1));
   }
   return std::min(next, give_up);
 }

@@ -149,6 +149,29 @@ TEST_P(SeamCommit, TakesAsManyAndAsLargeAsItSaysAndRefusesMore) {
   EXPECT_FALSE(get("a").present());
 }
 
+TEST_P(SeamCommit, TakesAsManyConditionsAsItSays) {
+  std::vector<Step> start;
+  for (std::size_t i = 0; i < store::Store::kMaxConditions / 2; ++i) {
+    start.push_back(timed(set("k/" + std::to_string(i), "v"), Step::TimerOp::Start, kLong));
+  }
+  const auto done = commit(start);
+  ASSERT_TRUE(done);
+  const auto renewals = [&](store::Version last) {
+    std::vector<Step> steps;
+    for (std::size_t i = 0; i < start.size(); ++i) {
+      Step step = timed(touch(start[i].key), Step::TimerOp::Extend, kLong);
+      const bool is_last = i + 1 == start.size();
+      step = seen(step, is_last ? last : done->versions[i]);
+      steps.push_back(demanding(step, TimerState::Running));
+    }
+    steps.push_back(append("log/", "x"));
+    return steps;
+  };
+  EXPECT_TRUE(commit(renewals(done->versions.back())));
+  EXPECT_EQ(conflict(renewals(done->versions.back() + 1)), static_cast<int>(start.size()) - 1);
+  EXPECT_EQ(keys(under("log/")).size(), 1U);
+}
+
 TEST_P(SeamCommit, ADurableCommitAnswersLikeARelaxedOne) {
   EXPECT_TRUE(commit({set("k", "1")}, store::Sync::Durable));
   EXPECT_EQ(get("k").value, "1");

@@ -1,5 +1,7 @@
 // The seam: many threads and many processes at once.
+#include <algorithm>
 #include <csignal>
+#include <map>
 #include <thread>
 
 #include "tests/conformance/seam_fixture.h"
@@ -35,6 +37,57 @@ TEST_P(SeamMany, ThreadsLoseNoIncrement) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(get("counter").value, "200");
   EXPECT_EQ(keys(under("log/", "", 1000)).size(), 200U);
+}
+
+// What many append at once has one order, the same by pages, backwards, one by one, and for others.
+TEST_P(SeamMany, AppendedRecordsHaveOneOrderHoweverTheyAreRead) {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 50; ++i) {
+        const std::string text = std::to_string(t) + ":" + std::to_string(i);
+        EXPECT_TRUE(store_->commit({append("log/", text), append("log/", text + "b")},
+                                   store::Sync::Relaxed));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const auto other = site_->open();
+  const auto read_pages = [&](std::size_t limit, bool backwards) {
+    std::vector<std::string> out;
+    while (true) {
+      const auto page =
+          other->scan(under("log/", out.empty() ? "" : out.back(), limit, backwards)).value();
+      for (const store::Entry& entry : page.entries) out.push_back(entry.key);
+      if (page.entries.size() < limit) return out;
+    }
+  };
+  const auto all = keys(under("log/", "", 10'000));
+  ASSERT_EQ(all.size(), 800U);
+  EXPECT_TRUE(std::is_sorted(all.begin(), all.end()));
+  EXPECT_EQ(read_pages(37, false), all);
+  EXPECT_EQ(read_pages(37, true), std::vector<std::string>(all.rbegin(), all.rend()));
+  EXPECT_EQ(store_->appended("log/").value(), 800U);
+  const auto fresh = site_->open();
+  EXPECT_EQ(fresh->scan(under("log/", all[500], 1)).value().entries.front().key, all[501]);
+  EXPECT_EQ(fresh->scan(under("log/", all[500], 1, true)).value().entries.front().key, all[499]);
+  const store::Entry one = site_->open()->read({all[333]}).value().entries.front();
+  ASSERT_TRUE(one.present());
+  const auto gone =
+      site_->open()->commit({remove(all[0]), seen(remove(all[333]), one.version), remove(all[799])},
+                            store::Sync::Relaxed);
+  ASSERT_TRUE(gone && std::holds_alternative<store::Committed>(*gone));
+  const auto left = keys(under("log/", "", 10'000));
+  EXPECT_EQ(left.size(), 797U);
+  EXPECT_EQ(std::count(left.begin(), left.end(), all[333]), 0);
+  // A thread's own appends stand in the order in which it made them, each pair together.
+  std::map<char, int> next;
+  for (const store::Entry& entry : scan(under("log/", "", 10'000))) {
+    if (entry.value.back() == 'b') continue;
+    const int number = std::stoi(entry.value.substr(2));
+    EXPECT_GE(number, next[entry.value.front()]);
+    next[entry.value.front()] = number + 1;
+  }
 }
 
 TEST_P(SeamMany, OfMakersExactlyOneWins) {

@@ -13,6 +13,7 @@
 #include "store/sqlite/sqlite_store.h"
 #include "tests/conformance/site_dir.h"
 #include "tests/conformance/site_redis.h"
+#include "tests/conformance/site_etcd.h"
 
 namespace stint::testing {
 namespace {
@@ -82,6 +83,7 @@ const std::vector<StoreCase>& stores() {
       {"dir", make_dir_site, true},
       {"sqlite", [] { return std::make_unique<SqliteSite>(); }, true},
       {"redis", make_redis_site, true},
+      {"etcd", make_etcd_site, true},
   };
   return all;
 }

@@ -218,27 +218,29 @@ bool EtcdNode::answers(Millis deadline) const {
 Command EtcdNode::command() const {
   const std::string client = url();
   const std::string peer = http_url(peer_port_);
-  return {.argv = {"etcd",
-                   "--name",
-                   name_,
-                   "--data-dir",
-                   folder() + "/data",
-                   "--listen-client-urls",
-                   client,
-                   "--advertise-client-urls",
-                   client,
-                   "--listen-peer-urls",
-                   peer,
-                   "--initial-advertise-peer-urls",
-                   peer,
-                   "--initial-cluster",
-                   members_.empty() ? member() : members_,
-                   "--initial-cluster-state",
-                   "new",
-                   "--logger",
-                   "zap",
-                   "--log-level",
-                   "warn"}};
+  std::vector<std::string> argv = {"etcd",
+                                   "--name",
+                                   name_,
+                                   "--data-dir",
+                                   folder() + "/data",
+                                   "--listen-client-urls",
+                                   client,
+                                   "--advertise-client-urls",
+                                   client,
+                                   "--listen-peer-urls",
+                                   peer,
+                                   "--initial-advertise-peer-urls",
+                                   peer,
+                                   "--initial-cluster",
+                                   members_.empty() ? member() : members_,
+                                   "--initial-cluster-state",
+                                   "new",
+                                   "--logger",
+                                   "zap",
+                                   "--log-level",
+                                   "warn"};
+  argv.insert(argv.end(), more_.begin(), more_.end());
+  return {.argv = std::move(argv)};
 }
 
 EtcdCluster::EtcdCluster(int nodes) {
@@ -262,6 +264,12 @@ Status EtcdCluster::start() {
     if (auto ready = node->wait_ready(); !ready) return ready.error();
   }
   return {};
+}
+
+std::string EtcdCluster::hosts() const {
+  std::string out;
+  for (const auto& node : nodes_) out += cat(out.empty() ? "" : ",", "127.0.0.1:", node->port());
+  return out;
 }
 
 std::string EtcdCluster::url() const {

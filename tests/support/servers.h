@@ -118,8 +118,9 @@ class EtcdNode final : public Server {
   // "Healthy" means that it knows a leader and can commit.
   bool answers(Millis deadline) const override;
 
-  std::string member() const;                                        // name=peer url
-  void join(std::string members) { members_ = std::move(members); }  // before the first start
+  std::string member() const;                                            // name=peer url
+  void join(std::string members) { members_ = std::move(members); }      // before the first start
+  void with(std::vector<std::string> more) { more_ = std::move(more); }  // options, likewise
 
  protected:
   Command command() const override;
@@ -128,6 +129,7 @@ class EtcdNode final : public Server {
   const std::string name_;
   const std::uint16_t peer_port_;
   std::string members_;
+  std::vector<std::string> more_;
 };
 
 class EtcdCluster {
@@ -138,7 +140,8 @@ class EtcdCluster {
   Status start();
   EtcdNode& node(std::size_t i) { return *nodes_[i]; }
   std::size_t size() const { return nodes_.size(); }
-  std::string url() const;  // all nodes, with commas
+  std::string url() const;    // all nodes, with commas
+  std::string hosts() const;  // the same as host:port
 
  private:
   std::vector<std::unique_ptr<EtcdNode>> nodes_;

@@ -56,7 +56,7 @@ DirStore::DirStore(DirOptions options, const Clock& clock, dir::Place place)
                         "file server; more, if it acknowledges before it syncs"},
       replica_(place_),
       server_clock_(clock_, place_.clock),
-      commits_(kMostInBatch, [this](const std::vector<Pending*>& batch) { run_batch(batch); }) {}
+      commits_([this](const std::vector<Pending*>& batch) { run_in_parts(batch); }) {}
 
 DirStore::~DirStore() = default;
 
@@ -131,6 +131,16 @@ Result<CommitAnswer> DirStore::commit(const std::vector<Step>& steps, Sync sync)
   commits_.run(own);
   if (own.answer && std::holds_alternative<Committed>(*own.answer)) snapshot_if_due();
   return std::move(own.answer);
+}
+
+// A file of the log has a size: many commits are several files.
+void DirStore::run_in_parts(const std::vector<Pending*>& batch) {
+  for (auto from = batch.begin(); from != batch.end();) {
+    const auto rest = static_cast<std::size_t>(batch.end() - from);
+    const auto to = from + static_cast<std::ptrdiff_t>(std::min(rest, kMostInBatch));
+    run_batch({from, to});
+    from = to;
+  }
 }
 
 void DirStore::run_batch(const std::vector<Pending*>& batch) {

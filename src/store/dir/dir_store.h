@@ -62,6 +62,7 @@ class DirStore final : public Store {
   DirStore(DirOptions options, const Clock& clock, dir::Place place);
   Status enter();
 
+  void run_in_parts(const std::vector<Pending*>& batch);
   void run_batch(const std::vector<Pending*>& batch);
   Result<Attempt> attempt(const std::vector<Pending*>& batch);
   Result<std::optional<Draft>> draft(const std::vector<Pending*>& batch);
