@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # setup.sh build [tests]: installs the Debian packages that are missing.
 set -eu
-build="g++ cmake ninja-build ccache libsqlite3-dev libboost-json1.81-dev libexpected-dev libtomlplusplus-dev"
+build="g++ cmake ninja-build ccache libsqlite3-dev libboost-json1.81-dev libexpected-dev libtomlplusplus-dev
+  libpq-dev"
 tests="libgtest-dev librapidcheck-dev libbenchmark-dev strace faketime hyperfine sqlite3 util-linux procps
-  clang clang-format clang-tidy git python3 pkg-config postgresql-15 redis-server etcd-server"
+  clang clang-format clang-tidy git python3 pkg-config postgresql-15 pgbouncer openssl redis-server etcd-server"
 wanted=""
 for group in "$@"; do
   wanted="$wanted ${!group}"

@@ -11,6 +11,7 @@
 #include "os/pause.h"
 #include "store/memory/memory_store.h"
 #include "store/sqlite/sqlite_store.h"
+#include "tests/conformance/site_postgres.h"
 
 namespace stint::testing {
 namespace {
@@ -78,6 +79,7 @@ const std::vector<StoreCase>& stores() {
   static const std::vector<StoreCase> all = {
       {"memory", [] { return std::make_unique<MemorySite>(); }, false},
       {"sqlite", [] { return std::make_unique<SqliteSite>(); }, true},
+      {"postgres", make_postgres_site, true},
   };
   return all;
 }
