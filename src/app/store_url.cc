@@ -14,6 +14,24 @@ using Names = std::vector<std::string_view>;
 // What every store takes.
 const Names kCommonOptions = {"timeout", "generation", "keep_events"};
 
+// Its own, then libpq's (store/postgres/settings.cc).
+const Names kPostgresOptions = {"schema",
+                                "listen",
+                                "pooler",
+                                "host",
+                                "port",
+                                "sslmode",
+                                "sslrootcert",
+                                "sslcert",
+                                "sslkey",
+                                "sslpassword",
+                                "sslcrl",
+                                "passfile",
+                                "channel_binding",
+                                "gssencmode",
+                                "krbsrvname",
+                                "target_session_attrs"};
+
 enum class Form { Nothing, Path, Network };
 
 struct Scheme {
@@ -28,8 +46,9 @@ const std::vector<Scheme>& schemes() {
   static const std::vector<Scheme> all = {
       {"sqlite", "", Form::Path, "sqlite:/path/stint.db", {}},
       {"memory", "", Form::Nothing, "memory:", {}},
-      {"postgres", "postgres", Form::Network, "postgres://user@host/database", {}},
-      {"postgresql", "postgres", Form::Network, "postgresql://user@host/database", {}},
+      {"postgres", "postgres", Form::Network, "postgres://user@host/database", kPostgresOptions},
+      {"postgresql", "postgres", Form::Network, "postgresql://user@host/database",
+       kPostgresOptions},
       {"redis", "redis", Form::Network, "redis://host:6379/0", {}},
       {"rediss", "redis", Form::Network, "rediss://host:6379/0", {}},
       {"redis+unix", "redis", Form::Path, "redis+unix:/run/redis.sock", {}},
@@ -189,7 +208,15 @@ std::string StoreUrl::identity() const {
   for (const store::Host& host : hosts) {
     out += cat(&host == hosts.data() ? "" : ",", host.name, ":", host.port);
   }
-  return cat(out, "/", path);
+  out += cat("/", path);
+  // Two stores may live side by side in one database.
+  if (const auto schema = options.find("schema"); schema != options.end()) {
+    out += cat("?schema=", schema->second);
+  }
+  if (const auto host = options.find("host"); host != options.end()) {
+    out += cat("?host=", host->second);
+  }
+  return out;
 }
 
 Result<StoreUrl> parse_store_url(std::string_view text) {
