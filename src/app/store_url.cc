@@ -15,22 +15,13 @@ using Names = std::vector<std::string_view>;
 const Names kCommonOptions = {"timeout", "generation", "keep_events"};
 
 // Its own, then libpq's (store/postgres/settings.cc).
-const Names kPostgresOptions = {"schema",
-                                "listen",
-                                "pooler",
-                                "host",
-                                "port",
-                                "sslmode",
-                                "sslrootcert",
-                                "sslcert",
-                                "sslkey",
-                                "sslpassword",
-                                "sslcrl",
-                                "passfile",
-                                "channel_binding",
-                                "gssencmode",
-                                "krbsrvname",
-                                "target_session_attrs"};
+const Names kPostgresOptions = {"schema",      "listen",
+                                "pooler",      "host",
+                                "port",        "sslmode",
+                                "sslrootcert", "sslcert",
+                                "sslkey",      "sslpassword",
+                                "passfile",    "channel_binding",
+                                "gssencmode",  "target_session_attrs"};
 
 enum class Form { Nothing, Path, Network };
 

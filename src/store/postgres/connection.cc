@@ -105,6 +105,10 @@ Result<std::unique_ptr<Connection>> Connection::open_one(const Settings& setting
   for (const auto& [name, value] : settings.given) give(name.c_str(), value);
   names.push_back(nullptr);
   values.push_back(nullptr);
+  // Otherwise a locked key is asked for on the terminal, and nobody may be there.
+  if (::PQgetSSLKeyPassHook_OpenSSL() == nullptr) {
+    ::PQsetSSLKeyPassHook_OpenSSL(::PQdefaultSSLKeyPassHook_OpenSSL);
+  }
   pg_conn* conn = ::PQconnectStartParams(names.data(), values.data(), 0);
   if (conn == nullptr) return unavailable("out of memory");
   std::unique_ptr<Connection> out(new Connection(conn, settings, clock, plan.pooled));

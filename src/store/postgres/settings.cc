@@ -9,9 +9,10 @@ namespace stint::store::postgres {
 namespace {
 
 // libpq's own options; app/store_url.cc knows the same names.
-constexpr std::array<std::string_view, 11> kHandedOn = {
-    "sslmode",  "sslrootcert",     "sslcert",    "sslkey",     "sslpassword",         "sslcrl",
-    "passfile", "channel_binding", "gssencmode", "krbsrvname", "target_session_attrs"};
+constexpr std::array<std::string_view, 9> kHandedOn = {
+    "sslmode",         "sslrootcert", "sslcert",
+    "sslkey",          "sslpassword", "passfile",
+    "channel_binding", "gssencmode",  "target_session_attrs"};
 
 bool plain_name(std::string_view name) {
   constexpr std::size_t kMostBytes = 63;  // NAMEDATALEN - 1
