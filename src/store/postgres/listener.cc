@@ -143,9 +143,12 @@ void Listener::run() {
       watches_->wake_all();
       continue;
     }
-    hear();
     drop_left();
     if (clock_.mono() >= next_look()) look_at_pending();
+    // Last, and until there is nothing more: what arrived together with an answer does not make the
+    // descriptor readable again.
+    while (hear()) {
+    }
   }
   leave();
 }
@@ -241,8 +244,9 @@ Status Listener::mark(const std::string& key) {
   return {};
 }
 
-void Listener::hear() {
-  if (!conn_) return;
+// Whether there was something.
+bool Listener::hear() {
+  if (!conn_) return false;
   const auto heard = conn_->notifications();
   for (const Notification& each : heard) {
     const auto parts = split(each.payload, ' ');
@@ -256,14 +260,21 @@ void Listener::hear() {
     if (!marked_.contains(*key)) continue;
     pending_[*key] = std::max(pending_[*key], static_cast<std::int64_t>(*writer) + 1);
   }
-  if (conn_->broken()) return lose();
-  if (heard.empty() || pending_.empty()) return;
+  if (conn_->broken()) {
+    lose();
+    return false;
+  }
+  if (heard.empty() || pending_.empty()) return !heard.empty();
   // Mostly nobody older is under way any more, and that is that.
   auto numbers = ask_numbers(false);
-  if (!numbers) return lose();
+  if (!numbers) {
+    lose();
+    return false;
+  }
   std::erase_if(pending_, [&](const auto& each) { return each.second <= numbers->second; });
   pace_ = kFirstLook;
   looked_ = clock_.mono();
+  return true;
 }
 
 void Listener::drop_left() {

@@ -66,7 +66,7 @@ class Listener {
   void answer(Request& request, Status status);
   Status connect();
   Status mark(const std::string& key);
-  void hear();
+  bool hear();
   void drop_left();
   void look_at_pending();
   void lose();
