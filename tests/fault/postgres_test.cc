@@ -421,6 +421,44 @@ TEST_F(PostgresFault, AGuardThatHoldsARowForLongLetsCheckersThroughAndBoundsWrit
   EXPECT_EQ(blocked.error().code, Code::Unavailable) << "the server gave up: it was not done";
 }
 
+// The short way of a renewal says the same as the general way, which a third step makes it take.
+TEST_F(PostgresFault, TheShortWayOfARenewalMeansTheSame) {
+  const auto store = open();
+  const auto own = store->commit({set("own/r", "v")}, Sync::Durable);
+  const auto alive = store->commit(
+      {timed(set("alive/r", "v"), Step::TimerOp::Start, Millis(60'000)),
+       timed(set("alive/fired", "v"), Step::TimerOp::Start, Millis(1)), set("alive/none", "v")},
+      Sync::Durable);
+  ASSERT_TRUE(committed(own) && committed(alive));
+  os::pause_for(Millis(5));
+  const store::Version owned = std::get<Committed>(*own).versions[0];
+  const store::Version living = std::get<Committed>(*alive).versions[0];
+  const auto conflict = [&](std::vector<Step> steps) -> int {
+    const auto answer = store->commit(steps, Sync::Durable);
+    EXPECT_TRUE(answer) << answer.error().message;
+    if (committed(answer)) return -1;
+    return static_cast<int>(std::get<Conflict>(*answer).step);
+  };
+  for (const std::string key : {"alive/r", "alive/fired", "alive/none", "alive/absent"}) {
+    for (const store::Version touched : {living, living + 7}) {
+      for (const store::Version checked : {owned, owned + 7}) {
+        for (const std::string checked_key : {"own/r", "own/absent"}) {
+          Step touch = timed(seen(step(Step::Kind::Touch, key), touched), Step::TimerOp::Extend,
+                             Millis(90'000));
+          touch.demand = TimerState::Running;
+          const Step check = seen(step(Step::Kind::Check, checked_key), checked);
+          const Step more = step(Step::Kind::Check, "zz");
+          EXPECT_EQ(conflict({check, touch}), conflict({check, touch, more})) << key << touched;
+          EXPECT_EQ(conflict({touch, check}), conflict({touch, check, more})) << key << touched;
+        }
+      }
+    }
+  }
+  const Timer timer = store->read({"alive/r"})->entries.front().timer;
+  EXPECT_EQ(timer.ttl, Millis(90'000));
+  EXPECT_GT(*timer.remaining, Millis(80'000));
+}
+
 TEST_F(PostgresFault, SixtyFourThreadsShareAFewConnections) {
   const auto store = open(0, Millis(20'000));
   std::vector<std::thread> threads;

@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "store/postgres/commit_call.h"
+#include "store/postgres/renewal.h"
 #include "store/postgres/schema.h"
 
 namespace stint::store {
@@ -119,6 +120,7 @@ PostgresStore::PostgresStore(Settings settings, const Clock& clock)
       scan_(statement(settings_, "stint_scan", scan_sql("ASC"))),
       scan_back_(statement(settings_, "stint_scan_back", scan_sql("DESC"))),
       commit_(statement(settings_, "stint_commit", postgres::kCommitSql)),
+      renewal_(statement(settings_, "stint_renewal", postgres::kRenewalSql)),
       wake_(statement(settings_, "stint_wake", "SELECT $S.wake($1, $2)")),
       appended_(statement(settings_, "stint_appended", kAppended)),
       revision_(statement(settings_, "stint_revision", "SELECT s.last_value FROM $S.version s")),
@@ -272,23 +274,35 @@ Result<CommitAnswer> PostgresStore::commit_once(const std::vector<Step>& steps, 
   }
   if (sync == Sync::Relaxed) how.sync = "off";
   if (sync == Sync::Durable && relaxed_by_default_) how.sync = "on";
-  auto rows = (*loan)->run(commit_, postgres::commit_params(steps, how), until);
+  // The plain statement takes the session's own settings as they are.
+  const auto renewal = how.sync || (*loan)->pooled() ? std::nullopt : postgres::renewal_of(steps);
+  auto rows = renewal ? (*loan)->run(renewal_, postgres::renewal_params(steps, *renewal), until)
+                      : (*loan)->run(commit_, postgres::commit_params(steps, how), until);
   if (!rows) {
     const postgres::Fault& fault = rows.error();
     again = worth_another(fault);
     return fault.certain ? fault.error : unknown(fault.error);
   }
-  auto result = postgres::commit_result(*rows, steps);
-  if (!result) {
+  auto answer =
+      renewal ? postgres::renewal_result(*rows, steps, *renewal) : answered(*loan, *rows, steps);
+  if (!answer) {
     loan->spoil();
-    return unknown(result.error());
+    return unknown(answer.error());
   }
-  if (!(*loan)->pooled()) (*loan)->epoch = result->epoch;
-  if (auto* done = std::get_if<Committed>(&result->answer)) {
+  if (auto* done = std::get_if<Committed>(&*answer)) {
     saw(done->revision);
     if (done->revision == 0) done->revision = last_revision_;
   }
-  if (!result->marked.empty()) wake(**loan, result->marked, result->xid);
+  return answer;
+}
+
+// What commit() said; and whoever waits for it is told.
+Result<CommitAnswer> PostgresStore::answered(postgres::Pool::Loan& loan, const Rows& rows,
+                                             const std::vector<Step>& steps) {
+  auto result = postgres::commit_result(rows, steps);
+  if (!result) return result.error();
+  if (!loan->pooled()) loan->epoch = result->epoch;
+  if (!result->marked.empty()) wake(*loan, result->marked, result->xid);
   return std::move(result->answer);
 }
 

@@ -42,6 +42,8 @@ class PostgresStore final : public Store {
   Result<CommitAnswer> check(const std::vector<Step>& steps);
   Result<CommitAnswer> commit_once(const std::vector<Step>& steps, Sync sync, MonoTime until,
                                    bool& again);
+  Result<CommitAnswer> answered(postgres::Pool::Loan& loan, const postgres::Rows& rows,
+                                const std::vector<Step>& steps);
   void wake(postgres::Connection& conn, const std::vector<std::string>& keys, std::int64_t xid);
   void saw(std::uint64_t revision);
   MonoTime deadline() const { return clock_.mono() + settings_.timeout; }
@@ -53,6 +55,7 @@ class PostgresStore final : public Store {
   const postgres::Statement scan_;
   const postgres::Statement scan_back_;
   const postgres::Statement commit_;
+  const postgres::Statement renewal_;
   const postgres::Statement wake_;
   const postgres::Statement appended_;
   const postgres::Statement revision_;
