@@ -6,8 +6,8 @@
 //  - Rows are locked in key order and each is judged when it is locked; nothing is written before
 //    all are: no deadlock, and what was judged is what is overwritten. (So the moments of judging
 //    differ if a lock was waited for; a row that was judged cannot change any more.) A check takes
-//    FOR KEY SHARE, a write FOR UPDATE: checks of one record do not wait for each other, and a guard
-//    that holds FOR SHARE on a row stops nobody who only checks it.
+//    FOR KEY SHARE, a write FOR UPDATE: checks of one record do not wait for each other, and a
+//    guard that holds FOR SHARE on a row stops nobody who only checks it.
 //  - A row that is not there cannot be locked. Its absence is: by inserting it, for good or (for a
 //    check or a removal) to delete it in the same transaction. Who inserts the same key meanwhile
 //    waits; who was first makes the other's insert do nothing, and that one starts over (sqlstate
