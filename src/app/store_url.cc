@@ -14,6 +14,15 @@ using Names = std::vector<std::string_view>;
 // What every store takes.
 const Names kCommonOptions = {"timeout", "generation", "keep_events"};
 
+// Its own, then libpq's (store/postgres/settings.cc).
+const Names kPostgresOptions = {"schema",      "listen",
+                                "pooler",      "host",
+                                "port",        "sslmode",
+                                "sslrootcert", "sslcert",
+                                "sslkey",      "sslpassword",
+                                "passfile",    "channel_binding",
+                                "gssencmode",  "target_session_attrs"};
+
 enum class Form { Nothing, Path, Network };
 
 struct Scheme {
@@ -29,8 +38,9 @@ const std::vector<Scheme>& schemes() {
       {"sqlite", "", Form::Path, "sqlite:/path/stint.db", {}},
       {"dir", "", Form::Path, "dir:/mnt/shared/stint", {"poll", "view"}},
       {"memory", "", Form::Nothing, "memory:", {}},
-      {"postgres", "postgres", Form::Network, "postgres://user@host/database", {}},
-      {"postgresql", "postgres", Form::Network, "postgresql://user@host/database", {}},
+      {"postgres", "postgres", Form::Network, "postgres://user@host/database", kPostgresOptions},
+      {"postgresql", "postgres", Form::Network, "postgresql://user@host/database",
+       kPostgresOptions},
       {"redis", "redis", Form::Network, "redis://host:6379/0", {"prefix", "wait"}},
       {"rediss",
        "redis",
@@ -197,7 +207,7 @@ std::string without_secrets(std::string_view text) {
 std::string StoreUrl::identity() const {
   // Two stores in one place differ in these.
   std::string within;
-  for (const char* name : {"prefix", "db"}) {
+  for (const char* name : {"prefix", "db", "schema", "host"}) {
     if (const auto found = options.find(name); found != options.end()) {
       within += cat("?", name, "=", found->second);
     }

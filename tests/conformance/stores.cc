@@ -14,6 +14,7 @@
 #include "tests/conformance/site_dir.h"
 #include "tests/conformance/site_redis.h"
 #include "tests/conformance/site_etcd.h"
+#include "tests/conformance/site_postgres.h"
 
 namespace stint::testing {
 namespace {
@@ -84,6 +85,7 @@ const std::vector<StoreCase>& stores() {
       {"sqlite", [] { return std::make_unique<SqliteSite>(); }, true},
       {"redis", make_redis_site, true},
       {"etcd", make_etcd_site, true},
+      {"postgres", make_postgres_site, true},
   };
   return all;
 }

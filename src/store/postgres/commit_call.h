@@ -1,0 +1,35 @@
+// A commit as one call of the schema's function commit(): what goes in, what comes out.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "store/postgres/wire.h"
+#include "store/seam.h"
+
+namespace stint::store::postgres {
+
+struct CommitSettings {
+  std::optional<std::int32_t> wait_ms;  // through a pooler: how long to wait for a row
+  std::optional<std::string> sync;      // synchronous_commit; empty: as it is
+  std::optional<std::int32_t> epoch;    // empty: to be found out
+};
+
+// The steps in key order, so that rows are locked in that order whoever commits.
+Params commit_params(const std::vector<Step>& steps, const CommitSettings& settings);
+
+constexpr const char* kCommitSql =
+    "SELECT conflict, had, judged_at, revision, epoch, marked, own_xid FROM"
+    " $S.commit($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
+
+struct CommitResult {
+  CommitAnswer answer;
+  std::optional<std::int32_t> epoch;
+  std::vector<std::string> marked;  // keys that somebody waits for
+  std::int64_t xid = 0;
+};
+
+Result<CommitResult> commit_result(const Rows& rows, const std::vector<Step>& steps);
+
+}  // namespace stint::store::postgres

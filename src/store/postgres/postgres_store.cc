@@ -1,0 +1,373 @@
+#include "store/postgres/postgres_store.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "store/postgres/commit_call.h"
+#include "store/postgres/renewal.h"
+#include "store/postgres/schema.h"
+
+namespace stint::store {
+namespace {
+
+using postgres::Params;
+using postgres::Rows;
+using postgres::Settings;
+using postgres::Statement;
+
+Statement statement(const Settings& settings, std::string name, std::string_view sql) {
+  return {.name = std::move(name), .sql = settings.sql(sql)};
+}
+
+constexpr const char* kRead =
+    "SELECT t.now, r.key, r.value, r.version, r.at, r.fires_at, r.ttl_ms"
+    " FROM (SELECT clock_timestamp() AS now) t LEFT JOIN $S.record r ON r.key = ANY ($1)";
+
+// An appended record is shown when every transaction with a lower number has ended: none can then
+// appear before it. Those of an earlier epoch have all ended.
+std::string scan_sql(std::string_view order) {
+  return cat(
+      "SELECT t.now, r.key, r.value, r.version, r.at, r.fires_at, r.ttl_ms"
+      " FROM (SELECT clock_timestamp() AS now,"
+      " txid_snapshot_xmin(txid_current_snapshot()) AS lowest,"
+      " (SELECT m.epoch FROM $S.meta m) AS epoch) t"
+      " LEFT JOIN LATERAL (SELECT * FROM $S.record s WHERE s.key >= $1 AND s.key < $2"
+      " AND s.key <> $3 AND (s.xid IS NULL OR s.xid < t.lowest OR s.epoch < t.epoch)"
+      " ORDER BY s.key ",
+      order, " LIMIT $4) r ON true");
+}
+
+// Counted by the numbers of the first and the last: counting rows would read them all.
+constexpr const char* kAppended =
+    "SELECT coalesce((SELECT r.nth FROM $S.record r WHERE r.key >= $1 AND r.key < $2"
+    " ORDER BY r.key DESC LIMIT 1) - (SELECT r.nth FROM $S.record r WHERE r.key >= $1"
+    " AND r.key < $2 ORDER BY r.key LIMIT 1) + 1, 0)";
+
+enum Column { kNow, kKey, kValue, kVersion, kAt, kFiresAt, kTtl, kColumns };
+
+Result<Timer> timer_of(const Rows& rows, int row, std::int64_t now) {
+  if (rows.is_null(row, kFiresAt)) return Timer{};
+  const auto at = rows.instant(row, kAt);
+  const auto fires = rows.instant(row, kFiresAt);
+  const auto ttl = rows.bigint(row, kTtl);
+  if (!at) return at.error();
+  if (!fires) return fires.error();
+  if (!ttl) return ttl.error();
+  // The clock may have been set back: never beyond what the record has seen.   G4
+  const std::chrono::microseconds left(*fires - std::max(now, *at));
+  return Timer{.state = left.count() > 0 ? TimerState::Running : TimerState::Fired,
+               .remaining = std::min(std::chrono::ceil<Millis>(left), Millis(*ttl)),
+               .ttl = Millis(*ttl)};
+}
+
+Result<Entry> entry_of(const Rows& rows, int row, std::int64_t now) {
+  auto key = rows.bytes(row, kKey);
+  auto value = rows.bytes(row, kValue);
+  const auto version = rows.bigint(row, kVersion);
+  auto timer = timer_of(rows, row, now);
+  if (!key) return key.error();
+  if (!value) return value.error();
+  if (!version) return version.error();
+  if (!timer) return timer.error();
+  if (*version <= 0) return unavailable("the server's answer is damaged: a version below one");
+  return Entry{.key = std::move(*key),
+               .value = std::move(*value),
+               .version = static_cast<Version>(*version),
+               .timer = *timer};
+}
+
+// The rows as they came.
+Result<Reading> reading_of(const Rows& rows) {
+  if (auto ok = rows.expect_columns(kColumns); !ok) return ok.error();
+  const auto now = rows.instant(0, kNow);
+  if (!now) return now.error();
+  Reading out;
+  out.store_wall = wall_from_ms(*now / 1000);
+  out.store_time = std::chrono::microseconds(*now);
+  for (int row = 0; row < rows.count(); ++row) {
+    if (rows.is_null(row, kKey)) continue;  // there was none: the row carries the time alone
+    auto entry = entry_of(rows, row, *now);
+    if (!entry) return entry.error();
+    out.entries.push_back(std::move(*entry));
+  }
+  return out;
+}
+
+bool holds(const Step& step, const Entry& entry) {
+  if (step.expect == Expect::Absent && entry.present()) return false;
+  if (step.expect == Expect::Seen && step.version != entry.version) return false;
+  return !step.demand || *step.demand == entry.timer.state;
+}
+
+Error unknown(const Error& error) {
+  return {Code::UnknownOutcome, cat("the commit was sent and not answered: ", error.message)};
+}
+
+// Nothing of it was done, and the same may well succeed now.
+bool worth_another(const postgres::Fault& fault) {
+  return fault.certain &&
+         (fault.state == "STR01" || fault.state == "40001" || fault.state == "40P01");
+}
+
+}  // namespace
+
+PostgresStore::PostgresStore(Settings settings, const Clock& clock)
+    : settings_(std::move(settings)),
+      clock_(clock),
+      read_(statement(settings_, "stint_read", kRead)),
+      scan_(statement(settings_, "stint_scan", scan_sql("ASC"))),
+      scan_back_(statement(settings_, "stint_scan_back", scan_sql("DESC"))),
+      commit_(statement(settings_, "stint_commit", postgres::kCommitSql)),
+      renewal_(statement(settings_, "stint_renewal", postgres::kRenewalSql)),
+      wake_(statement(settings_, "stint_wake", "SELECT $S.wake($1, $2)")),
+      appended_(statement(settings_, "stint_appended", kAppended)),
+      revision_(statement(settings_, "stint_revision", "SELECT s.last_value FROM $S.version s")),
+      pool_(settings_, clock) {}
+
+PostgresStore::~PostgresStore() = default;
+
+Result<std::unique_ptr<Store>> PostgresStore::open(const OpenRequest& request, const Clock& clock) {
+  auto settings = postgres::read_settings(request);
+  if (!settings) return settings.error();
+  std::unique_ptr<PostgresStore> store(new PostgresStore(std::move(*settings), clock));
+  if (auto entered = store->enter(request.may_create); !entered) {
+    return std::move(entered.error()).during(cat("opening ", store->settings_.printable));
+  }
+  return std::unique_ptr<Store>(std::move(store));
+}
+
+Result<postgres::Pool::Loan> PostgresStore::first_connection(MonoTime until) {
+  if (settings_.pooler.value_or(false)) pool_.set_pooled();
+  auto loan = pool_.borrow(until);
+  if (loan || settings_.pooler) return loan;
+  // A pooler that knows nothing of a session's own settings says so at the door.
+  if (loan.error().message.find("startup parameter") == std::string::npos) return loan;
+  pool_.set_pooled();
+  return pool_.borrow(until);
+}
+
+Status PostgresStore::enter(bool may_create) {
+  const MonoTime until = deadline();
+  auto loan = first_connection(until);
+  if (!loan) return loan.error();
+  auto entered = postgres::enter(**loan, settings_, may_create, until);
+  if (!entered) return entered.error();
+  if (entered->through_pooler && !settings_.pooler) pool_.set_pooled();
+  relaxed_by_default_ = entered->relaxed_by_default;
+  opening_.created = entered->created;
+  saw(entered->revision);
+  capabilities_ = {.name = "postgres",
+                   .clock = Capabilities::ClockKind::Wall,
+                   .smallest_ttl = Millis(100),
+                   .ttl_grain = Millis(1),
+                   .step = Millis(1),
+                   .failover_restarts_timers = false,
+                   .durable = entered->fsync,
+                   .relaxed_renewals = false,
+                   .may_lose = entered->fsync
+                                   ? "releases and progress of the last moments, in a crash; with "
+                                     "an asynchronous replica, all of them in a fail-over"
+                                   : "anything: the server runs with fsync = off"};
+  const bool may_listen = !pool_.pooled() || settings_.listen;
+  listener_ = std::make_unique<postgres::Listener>(settings_, clock_, may_listen);
+  return {};
+}
+
+void PostgresStore::saw(std::uint64_t revision) {
+  std::uint64_t last = last_revision_;
+  while (last < revision && !last_revision_.compare_exchange_weak(last, revision)) {
+  }
+}
+
+Result<Rows> PostgresStore::ask(const Statement& statement, const Params& params) {
+  const MonoTime until = deadline();
+  for (int i = 0;; ++i) {
+    auto loan = pool_.borrow(until);
+    if (!loan) return loan.error();
+    auto rows = (*loan)->run(statement, params, until);
+    if (rows) return std::move(*rows);
+    // The connection was lost on the way: another may do better, once.
+    const bool again = (*loan)->broken() && i == 0 && clock_.mono() < until;
+    if (!again) return rows.error().error;
+  }
+}
+
+Result<std::vector<Finding>> PostgresStore::examine() {
+  using Level = Finding::Level;
+  // By no name: asked once, not worth preparing.
+  auto rows = ask({"stint_examine",
+                   "SELECT current_setting('server_version')::text, pg_is_in_recovery(),"
+                   " current_setting('synchronous_standby_names')::text,"
+                   " (SELECT count(*) FROM pg_stat_replication)"},
+                  Params());
+  if (!rows) return rows.error();
+  if (auto ok = rows->expect_columns(4); !ok) return ok.error();
+  auto version = rows->text(0, 0);
+  if (!version) return version.error();
+  auto recovery = rows->boolean(0, 1);
+  if (!recovery) return recovery.error();
+  auto standbys = rows->text(0, 2);
+  if (!standbys) return standbys.error();
+  auto replicas = rows->bigint(0, 3);
+  if (!replicas) return replicas.error();
+  std::vector<Finding> out = {{Level::Ok, "version", cat("PostgreSQL ", printable(*version))}};
+  if (*recovery) out.push_back({Level::Fail, "role", "a replica: it cannot be written to"});
+  if (*replicas > 0 && standbys->empty()) {
+    out.push_back({Level::Warn, "replicas",
+                   "its replicas are asynchronous: a fail-over may lose grants and repeat tokens; "
+                   "set synchronous_standby_names"});
+  }
+  if (pool_.pooled()) {
+    const bool listens = settings_.listen.has_value();
+    out.push_back({listens ? Level::Ok : Level::Warn, "pooler",
+                   listens ? "through a transaction pooler; waiters listen beside it"
+                           : "through a transaction pooler: waiters look once a second; name the "
+                             "server itself with ?listen=HOST:PORT"});
+  }
+  return out;
+}
+
+Result<Reading> PostgresStore::read(const std::vector<std::string>& keys) {
+  const std::vector<std::string_view> views(keys.begin(), keys.end());
+  auto rows = ask(read_, Params().byte_arrays(views));
+  if (!rows) return rows.error();
+  auto reading = reading_of(*rows);
+  if (!reading) return reading.error();
+  std::map<std::string, Entry> found;
+  for (Entry& entry : reading->entries) found[entry.key] = std::move(entry);
+  reading->entries.clear();
+  for (const std::string& key : keys) {
+    const auto at = found.find(key);
+    reading->entries.push_back(at == found.end() ? Entry{} : at->second);
+    reading->entries.back().key = key;
+  }
+  return reading;
+}
+
+Result<Reading> PostgresStore::scan(const ScanRange& range) {
+  // Everything that begins with the prefix stands below the prefix with its highest successor.
+  const std::string end = range.prefix + "\xFF";
+  const bool back = range.backwards;
+  const std::string& low = back ? range.prefix : std::max(range.prefix, range.after);
+  const std::string& high = back && !range.after.empty() ? std::min(range.after, end) : end;
+  constexpr std::size_t kMost = 1U << 30U;
+  Params params;
+  params.bytes(low).bytes(high).bytes(range.after);
+  params.bigint(static_cast<std::int64_t>(std::min(range.limit, kMost)));
+  auto rows = ask(back ? scan_back_ : scan_, params);
+  if (!rows) return rows.error();
+  return reading_of(*rows);
+}
+
+// A commit that writes nothing needs no lock: one reading is of one moment.
+Result<CommitAnswer> PostgresStore::check(const std::vector<Step>& steps) {
+  std::vector<std::string> keys;
+  for (const Step& step : steps) keys.push_back(step.key);
+  auto reading = read(keys);
+  if (!reading) return reading.error();
+  Committed done;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    if (!holds(steps[i], reading->entries[i])) return CommitAnswer(Conflict{i});
+    done.versions.push_back(reading->entries[i].version);
+    done.granted_ttl.push_back(steps[i].ttl);
+  }
+  done.revision = last_revision_;
+  done.store_wall = reading->store_wall;
+  done.store_time = reading->store_time;
+  return CommitAnswer(std::move(done));
+}
+
+Result<CommitAnswer> PostgresStore::commit(const std::vector<Step>& steps, Sync sync) {
+  CHECK(steps.size() <= kMaxSteps, "too many steps in one commit");
+  for (const Step& step : steps) {
+    if (step.key.size() > kMaxKeyBytes || step.value.size() > kMaxValueBytes) {
+      return invalid(cat("the record ", quoted(step.key), " is too large"));
+    }
+  }
+  const auto only_checks = [](const Step& step) { return step.kind == Step::Kind::Check; };
+  if (std::ranges::all_of(steps, only_checks)) return check(steps);
+  const MonoTime until = deadline();
+  while (true) {
+    bool again = false;
+    auto answer = commit_once(steps, sync, until, again);
+    if (!again || clock_.mono() >= until) return answer;
+  }
+}
+
+Result<CommitAnswer> PostgresStore::commit_once(const std::vector<Step>& steps, Sync sync,
+                                                MonoTime until, bool& again) {
+  auto loan = pool_.borrow(until);
+  if (!loan) return loan.error();
+  postgres::CommitSettings how;
+  if ((*loan)->pooled()) {
+    how.wait_ms = static_cast<std::int32_t>(
+        std::clamp<std::int64_t>(settings_.timeout.count() * 4 / 5, 1, INT32_MAX));
+  } else {
+    how.epoch = (*loan)->epoch;
+  }
+  if (sync == Sync::Relaxed) how.sync = "off";
+  if (sync == Sync::Durable && relaxed_by_default_) how.sync = "on";
+  // The plain statement takes the session's own settings as they are.
+  const auto renewal = how.sync || (*loan)->pooled() ? std::nullopt : postgres::renewal_of(steps);
+  auto rows = renewal ? (*loan)->run(renewal_, postgres::renewal_params(steps, *renewal), until)
+                      : (*loan)->run(commit_, postgres::commit_params(steps, how), until);
+  if (!rows) {
+    const postgres::Fault& fault = rows.error();
+    again = worth_another(fault);
+    return fault.certain ? fault.error : unknown(fault.error);
+  }
+  auto answer =
+      renewal ? postgres::renewal_result(*rows, steps, *renewal) : answered(*loan, *rows, steps);
+  if (!answer) {
+    loan->spoil();
+    return unknown(answer.error());
+  }
+  if (auto* done = std::get_if<Committed>(&*answer)) {
+    saw(done->revision);
+    if (done->revision == 0) done->revision = last_revision_;
+  }
+  return answer;
+}
+
+// What commit() said; and whoever waits for it is told.
+Result<CommitAnswer> PostgresStore::answered(postgres::Pool::Loan& loan, const Rows& rows,
+                                             const std::vector<Step>& steps) {
+  auto result = postgres::commit_result(rows, steps);
+  if (!result) return result.error();
+  if (!loan->pooled()) loan->epoch = result->epoch;
+  if (!result->marked.empty()) wake(*loan, result->marked, result->xid);
+  return std::move(result->answer);
+}
+
+// Apart from the commit, which must not be slowed: whoever dies before this is why a waiter looks
+// again after a while.
+void PostgresStore::wake(postgres::Connection& conn, const std::vector<std::string>& keys,
+                         std::int64_t xid) {
+  const std::vector<std::string_view> views(keys.begin(), keys.end());
+  [[maybe_unused]] const bool said =
+      conn.run(wake_, Params().byte_arrays(views).bigint(xid), deadline()).has_value();
+}
+
+Result<std::unique_ptr<Watch>> PostgresStore::watch(std::string_view key) {
+  return listener_->watch(key);
+}
+
+Result<std::uint64_t> PostgresStore::appended(const std::string& prefix) {
+  auto rows = ask(appended_, Params().bytes(prefix).bytes(prefix + "\xFF"));
+  if (!rows) return rows.error();
+  const auto count = rows->bigint(0, 0);
+  if (!count) return count.error();
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(0, *count));
+}
+
+Result<std::uint64_t> PostgresStore::revision() {
+  auto rows = ask(revision_, Params());
+  if (!rows) return rows.error();
+  const auto revision = rows->bigint(0, 0);
+  if (!revision) return revision.error();
+  return static_cast<std::uint64_t>(*revision);
+}
+
+}  // namespace stint::store

@@ -1,0 +1,72 @@
+// `postgres://USER@HOST/DATABASE` - the store in a schema of a PostgreSQL database.
+//
+// A commit is one statement, and so one transaction and one round trip (schema_sql.cc). Time is the
+// server's clock. A statement that was sent and not answered is unknown, and its connection is
+// closed.  G4 G11
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "store/module.h"
+#include "store/postgres/listener.h"
+#include "store/postgres/pool.h"
+#include "store/postgres/settings.h"
+#include "store/seam.h"
+
+namespace stint::store {
+
+class PostgresStore final : public Store {
+ public:
+  static Result<std::unique_ptr<Store>> open(const OpenRequest& request, const Clock& clock);
+  ~PostgresStore() override;
+
+  const Capabilities& capabilities() const override { return capabilities_; }
+  const Opening& opening() const override { return opening_; }
+  Result<Reading> read(const std::vector<std::string>& keys) override;
+  Result<Reading> scan(const ScanRange& range) override;
+  Result<CommitAnswer> commit(const std::vector<Step>& steps, Sync sync) override;
+  Result<std::unique_ptr<Watch>> watch(std::string_view key) override;
+  Result<std::uint64_t> appended(const std::string& prefix) override;
+  Result<std::uint64_t> revision() override;
+  Result<std::vector<Finding>> examine() override;
+
+ private:
+  PostgresStore(postgres::Settings settings, const Clock& clock);
+  Status enter(bool may_create);
+  Result<postgres::Pool::Loan> first_connection(MonoTime until);
+
+  // A statement that may be asked again on another connection.
+  Result<postgres::Rows> ask(const postgres::Statement& statement, const postgres::Params& params);
+  Result<CommitAnswer> check(const std::vector<Step>& steps);
+  Result<CommitAnswer> commit_once(const std::vector<Step>& steps, Sync sync, MonoTime until,
+                                   bool& again);
+  Result<CommitAnswer> answered(postgres::Pool::Loan& loan, const postgres::Rows& rows,
+                                const std::vector<Step>& steps);
+  void wake(postgres::Connection& conn, const std::vector<std::string>& keys, std::int64_t xid);
+  void saw(std::uint64_t revision);
+  MonoTime deadline() const { return clock_.mono() + settings_.timeout; }
+
+  // Constant after opening.
+  const postgres::Settings settings_;
+  const Clock& clock_;
+  const postgres::Statement read_;
+  const postgres::Statement scan_;
+  const postgres::Statement scan_back_;
+  const postgres::Statement commit_;
+  const postgres::Statement renewal_;
+  const postgres::Statement wake_;
+  const postgres::Statement appended_;
+  const postgres::Statement revision_;
+  Capabilities capabilities_;
+  Opening opening_;
+  bool relaxed_by_default_ = false;
+
+  std::atomic<std::uint64_t> last_revision_ = 0;
+  postgres::Pool pool_;
+  std::unique_ptr<postgres::Listener> listener_;
+};
+
+}  // namespace stint::store

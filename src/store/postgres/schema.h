@@ -1,0 +1,32 @@
+// The store's schema in the database: found, made or brought up to date when the store is opened.
+//
+// A schema has a version. Script n brings one from version n-1 to n, in one transaction; the first
+// makes it. Two that make it at once: the second waits for the first's names, fails, and looks
+// again.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/result.h"
+#include "store/postgres/connection.h"
+
+namespace stint::store::postgres {
+
+constexpr int kSchemaVersion = 2;
+
+extern const char* const kTables;
+extern const char* const kFunctions;
+extern const char* const kViews;
+
+struct Entered {
+  bool created = false;
+  bool through_pooler = false;  // another process answers than the one that was announced
+  bool fsync = true;
+  bool relaxed_by_default = false;  // synchronous_commit = off
+  std::uint64_t revision = 0;
+};
+
+Result<Entered> enter(Connection& conn, const Settings& settings, bool may_create, MonoTime until);
+
+}  // namespace stint::store::postgres
