@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/sha256.h"
 #include "base/text.h"
 #include "os/files.h"
 
@@ -13,13 +14,25 @@ RunFiles::RunFiles(const Environment& environment, const Settings& settings, con
   if (settings.state_directory.empty()) return;
   const std::string stem = cat(settings.state_directory, "/runs/", random.id_hex());
   deadline_file_ = stem + ".deadline";
-  store_file_ = stem + ".store";
+  // Without a secret in it, all runs on this store share one, and it stays.
+  secret_ = settings.store_url.has_password;
+  store_file_ = secret_
+                    ? stem + ".store"
+                    : cat(settings.state_directory, "/runs/",
+                          to_hex(sha256(settings.store_url.absolute())).substr(0, 32), ".store");
 }
 
 RunFiles::~RunFiles() {
   if (deadline_file_.empty()) return;
   os::remove_file(deadline_file_);
-  os::remove_file(store_file_);
+  if (secret_) os::remove_file(store_file_);
+}
+
+Status RunFiles::keep_store_file() const {
+  const std::string text = settings_.store_url.absolute() + "\n";
+  if (secret_) return os::overwrite_file(store_file_, text);
+  if (os::exists(store_file_)) return {};
+  return os::write_file(store_file_, text, os::Durability::Unsynced);
 }
 
 std::int64_t RunFiles::wall_ms(MonoTime t) const {
@@ -56,18 +69,9 @@ Result<std::vector<std::string>> RunFiles::environment(const holder::RunRequest&
     leases.deadline_file = deadline_file_;
   }
   if (tell_store) {
-    leases.store = settings_.store_url.printable;
-    // A relative path would name another file from another directory.
-    if (settings_.store_url.scheme == "sqlite") {
-      const std::size_t question = settings_.store_url.whole.find('?');
-      leases.store =
-          cat("sqlite:", settings_.store_url.path,
-              question == std::string::npos ? "" : settings_.store_url.whole.substr(question));
-    }
+    leases.store = settings_.store_url.absolute_printable();
     if (!store_file_.empty()) {
-      const std::string whole =
-          settings_.store_url.has_password ? settings_.store_url.whole : leases.store;
-      if (auto kept = os::overwrite_file(store_file_, cat(whole, '\n')); !kept) return kept.error();
+      if (auto kept = keep_store_file(); !kept) return kept.error();
       leases.store_file = store_file_;
     }
   }

@@ -16,7 +16,7 @@ class RunFiles {
  public:
   RunFiles(const Environment& environment, const Settings& settings, const Clock& clock,
            Random& random);
-  ~RunFiles();  // removes the files
+  ~RunFiles();  // removes the files that are this run's alone
   RunFiles(const RunFiles&) = delete;
   RunFiles& operator=(const RunFiles&) = delete;
 
@@ -27,6 +27,7 @@ class RunFiles {
   void deadline(MonoTime deadline);
 
  private:
+  Status keep_store_file() const;
   std::int64_t wall_ms(MonoTime t) const;
 
   const Environment& environment_;
@@ -34,6 +35,7 @@ class RunFiles {
   const Clock& clock_;
   std::string deadline_file_;
   std::string store_file_;
+  bool secret_ = false;  // the store file holds a password: it goes with the run
 };
 
 }  // namespace stint::app

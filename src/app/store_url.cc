@@ -204,6 +204,21 @@ std::string without_secrets(std::string_view text) {
 
 }  // namespace
 
+namespace {
+
+// scheme:path becomes scheme:/absolute/path; what has hosts stays as it is.
+std::string with_path(const StoreUrl& url, const std::string& text) {
+  const auto scheme = std::ranges::find(schemes(), url.scheme, &Scheme::name);
+  if (scheme == schemes().end() || scheme->form != Form::Path) return text;
+  const std::size_t question = text.find('?');
+  return cat(url.scheme, ":", url.path, question == text.npos ? "" : text.substr(question));
+}
+
+}  // namespace
+
+std::string StoreUrl::absolute() const { return with_path(*this, whole); }
+std::string StoreUrl::absolute_printable() const { return with_path(*this, printable); }
+
 std::string StoreUrl::identity() const {
   // Two stores in one place differ in these.
   std::string within;

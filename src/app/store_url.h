@@ -13,6 +13,10 @@ struct StoreUrl : store::Address {
   bool has_password = false;
   std::string module;  // the one that holds this store; empty: part of the program
 
+  // The whole URL, and the printable one, with a path that means the same from every directory.
+  std::string absolute() const;
+  std::string absolute_printable() const;
+
   // What names the store on this machine: claims and anchors are kept under it.
   std::string identity() const;
 };

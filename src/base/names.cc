@@ -58,7 +58,8 @@ Result<Claim> Claim::parse(std::string_view hex) {
   return Claim(std::string(hex));
 }
 
-ClaimHash Claim::hash() const { return ClaimHash(to_hex(sha256(hex_)).substr(0, kIdHexDigits)); }
+Claim::Claim(std::string hex)
+    : hex_(std::move(hex)), hash_(to_hex(sha256(hex_)).substr(0, kIdHexDigits)) {}
 
 Generation Generation::make(Random& random) { return Generation(random.id_hex()); }
 

@@ -80,11 +80,12 @@ class Claim {
   static Claim make(Random& random);
   static Result<Claim> parse(std::string_view hex);
   const std::string& hex() const { return hex_; }
-  ClaimHash hash() const;
+  const ClaimHash& hash() const { return hash_; }
 
  private:
-  explicit Claim(std::string hex) : hex_(std::move(hex)) {}
+  explicit Claim(std::string hex);
   std::string hex_;
+  ClaimHash hash_;  // every verb needs it
 };
 
 // The identity of one store's life.

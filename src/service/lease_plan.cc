@@ -10,8 +10,10 @@ namespace {
 
 using store::Step;
 
-// The history of one resource keeps about this many grants.
+// The history of one resource keeps about this many grants; older ones go many at a time: they lie
+// side by side.
 constexpr std::uint64_t kKeptGrants = 1000;
+constexpr std::uint64_t kDroppedAtOnce = 40;
 
 void expect(Step& step, store::Version version) {
   step.expect = version == 0 ? store::Expect::Absent : store::Expect::Seen;
@@ -95,11 +97,13 @@ Step set_any(std::string key, std::string value) {
 
 void add_history(std::vector<Step>& steps, const std::string& resource, const core::Past& past) {
   steps.push_back(set_any(history_key(resource, past.own.token), encode(past)));
-  if (past.own.token.number() <= kKeptGrants) return;
-  Step drop;
-  drop.kind = Step::Kind::Remove;
-  drop.key = history_key(resource, Token(past.own.token.number() - kKeptGrants));
-  steps.push_back(std::move(drop));
+  const std::uint64_t newest = past.own.token.number();
+  if (newest <= kKeptGrants || newest % kDroppedAtOnce != 0) return;
+  for (std::uint64_t i = 0; i < kDroppedAtOnce && i + kKeptGrants < newest; ++i) {
+    Step& drop = steps.emplace_back();
+    drop.kind = Step::Kind::Remove;
+    drop.key = history_key(resource, Token(newest - kKeptGrants - i));
+  }
 }
 
 api::Event base_event(std::string_view kind, const std::string& resource,

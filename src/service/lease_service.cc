@@ -14,12 +14,15 @@ namespace {
 // repetition is lost as well.
 constexpr int kMostUnknowns = 3;
 
+// Leases that are kept in mind.
+constexpr std::size_t kMostKnown = 65'536;
+
 }  // namespace
 
 struct LeaseService::Settled {
   core::Decision decision;
-  Snapshot before;
-  Snapshot after;  // as committed; the same as before if nothing was written
+  Snapshot after;          // as committed; as it was read if nothing was written
+  core::Work work_before;  // what the holder before said of its work
   api::Hint hint;
   Millis granted_ttl{0};
 };
@@ -50,6 +53,28 @@ Result<Meta> LeaseService::meta_of(const store::Entry& entry) {
   decoded_from_ = entry.value;
   decoded_ = *meta;
   return meta;
+}
+
+// What this service wrote last need not be decoded again; the value says whether it is that.
+Result<core::Ownership> LeaseService::own_of(const std::string& resource,
+                                             const store::Entry& entry) {
+  {
+    const MutexLock lock(known_mutex_);
+    const auto written = written_.find(resource);
+    if (written != written_.end() && written->second.value == entry.value) {
+      return written->second.own;
+    }
+  }
+  return decode_own(entry.value);
+}
+
+void LeaseService::remember_written(const std::string& resource, const std::string& value,
+                                    const core::Ownership& own) {
+  const MutexLock lock(known_mutex_);
+  if (written_.size() >= kMostKnown) written_.clear();
+  Written& written = written_[resource];
+  written.value = value;
+  written.own = own;
 }
 
 Result<LeaseService::Snapshot> LeaseService::look(const ResourceName& name) {
@@ -87,7 +112,7 @@ Result<LeaseService::Snapshot> LeaseService::look(const ResourceName& name) {
   out.seen.work = entries[3].version;
   core::Record& record = out.seen.record;
   if (entries[1].present()) {
-    auto own = decode_own(entries[1].value);
+    auto own = own_of(r, entries[1]);
     if (!own) return own.error();
     record.own = std::move(*own);
     auto pulse = decode_pulse(entries[2].value);
@@ -121,7 +146,6 @@ std::optional<LeaseService::Snapshot> LeaseService::assume(const api::Grip& grip
 }
 
 void LeaseService::keep_in_mind(const Settled& settled) {
-  constexpr std::size_t kMost = 65'536;
   if (!settled.hint.plain) return;
   Seen seen = settled.after.seen;
   seen.own = settled.hint.own;
@@ -129,7 +153,7 @@ void LeaseService::keep_in_mind(const Settled& settled) {
   seen.record.timers = {};
   seen.record.timers.alive.state = TimerState::Running;
   const MutexLock lock(known_mutex_);
-  if (known_.size() >= kMost) known_.clear();
+  if (known_.size() >= kMostKnown) known_.clear();
   known_.insert_or_assign(settled.after.resource, std::move(seen));
 }
 
@@ -153,16 +177,15 @@ Timer started(const core::TimerPlan& plan, const Timer& before, Millis granted) 
   return before;
 }
 
-core::Record applied(const core::Record& before, const core::Change& change, Millis granted) {
-  core::Record after = before;
-  if (change.own) after.own = change.own;
-  if (change.pulse) after.pulse = *change.pulse;
-  if (change.work) after.work = *change.work;
-  after.timers.alive = started(change.alive, before.timers.alive, granted);
-  after.timers.cap = started(change.cap, before.timers.cap, change.cap.length);
-  after.timers.rest = started(change.rest, before.timers.rest, change.rest.length);
-  after.timers.cool = started(change.cool, before.timers.cool, change.cool.length);
-  return after;
+void apply(core::Record& record, const core::Change& change, Millis granted) {
+  if (change.own) record.own = change.own;
+  if (change.pulse) record.pulse = *change.pulse;
+  if (change.work) record.work = *change.work;
+  core::Timers& timers = record.timers;
+  timers.alive = started(change.alive, timers.alive, granted);
+  timers.cap = started(change.cap, timers.cap, change.cap.length);
+  timers.rest = started(change.rest, timers.rest, change.rest.length);
+  timers.cool = started(change.cool, timers.cool, change.cool.length);
 }
 
 bool writes(core::Outcome outcome) {
@@ -212,15 +235,17 @@ Result<LeaseService::Settled> LeaseService::settle(const ResourceName& resource,
     auto snapshot = assumed ? Result<Snapshot>(std::move(*assumed)) : look(resource);
     if (!snapshot) return unsettled(snapshot.error(), unknowns);
     const WallTime now = wall_of(*snapshot);
-    const core::Decision decision =
-        core::decide(snapshot->seen.record, verb, {.floor = snapshot->floor, .now_wall = now});
-    Settled settled{.decision = decision,
-                    .before = *snapshot,
-                    .after = *snapshot,
-                    .hint = {.own = snapshot->seen.own,
-                             .alive = snapshot->seen.alive,
-                             .plain = plain(snapshot->seen.record.timers)},
-                    .granted_ttl = snapshot->seen.record.timers.alive.ttl.value_or(Millis(0))};
+    Settled settled{.decision = core::decide(snapshot->seen.record, verb,
+                                             {.floor = snapshot->floor, .now_wall = now}),
+                    .after = std::move(*snapshot),
+                    .work_before = {},
+                    .hint = {},
+                    .granted_ttl = {}};
+    const core::Decision& decision = settled.decision;
+    const Seen& seen = settled.after.seen;
+    settled.hint = {.own = seen.own, .alive = seen.alive, .plain = plain(seen.record.timers)};
+    settled.granted_ttl = seen.record.timers.alive.ttl.value_or(Millis(0));
+    settled.work_before = seen.record.work;
     if (!writes(decision.outcome)) {
       if (!assumed) return settled;
       may_assume = false;  // only what was read can say no
@@ -229,8 +254,8 @@ Result<LeaseService::Settled> LeaseService::settle(const ResourceName& resource,
     if (decision.change.own && decision.change.own->token.number() > Token::kMax) {
       return unavailable("the tokens of this resource are used up");
     }
-    auto steps = plan_steps(resource.text(), snapshot->seen, decision.change);
-    for (auto& event : plan_events(resource.text(), snapshot->seen, verb, decision, now)) {
+    auto steps = plan_steps(resource.text(), seen, decision.change);
+    for (auto& event : plan_events(resource.text(), seen, verb, decision, now)) {
       steps.push_back(std::move(event));
     }
     auto answer = store_.commit(steps, sync_of(decision.change));
@@ -246,6 +271,8 @@ Result<LeaseService::Settled> LeaseService::settle(const ResourceName& resource,
       may_assume = false;
       continue;
     }
+    if (decision.change.own)
+      remember_written(resource.text(), steps[0].value, *decision.change.own);
     committed(settled, *done);
     return settled;
   }
@@ -256,11 +283,10 @@ Result<LeaseService::Settled> LeaseService::settle(const ResourceName& resource,
 void LeaseService::committed(Settled& settled, const store::Committed& done) {
   const core::Change& change = settled.decision.change;
   if (change.own && anchors_ != nullptr) {
-    anchors_->remember({settled.before.generation, done.revision, change.own->token});
+    anchors_->remember({settled.after.generation, done.revision, change.own->token});
   }
   ledger_.appended(done.revision);
-  const core::Record& before = settled.before.seen.record;
-  settled.after.seen.record = applied(before, change, done.granted_ttl[1]);
+  apply(settled.after.seen.record, change, done.granted_ttl[1]);
   settled.granted_ttl = trusted(done.granted_ttl[1], settled.after.seen.record.timers.cap);
   settled.hint = {.own = done.versions[0],
                   .alive = done.versions[1],
@@ -342,7 +368,6 @@ Result<api::AcquireAnswer> LeaseService::acquire(const api::AcquireRequest& requ
   if (!settled) {
     return std::move(settled.error()).during(cat("acquiring ", quoted(request.resource.text())));
   }
-  const core::Record& before = settled->before.seen.record;
   const api::Lease lease = lease_of(settled->after);
   if (settled->decision.outcome == core::Outcome::Refused) {
     note_refusal(request, lease);
@@ -355,7 +380,8 @@ Result<api::AcquireAnswer> LeaseService::acquire(const api::AcquireRequest& requ
                        .replayed = settled->decision.outcome == core::Outcome::Replayed,
                        .previous_progress = {},
                        .store_time = settled->after.store_time};
-  if (before.work.progress_token < lease.token) granted.previous_progress = before.work.progress;
+  const core::Work& before = settled->work_before;
+  if (before.progress_token < lease.token) granted.previous_progress = before.progress;
   return api::AcquireAnswer(std::move(granted));
 }
 

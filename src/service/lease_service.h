@@ -2,7 +2,7 @@
 #pragma once
 
 #include <functional>
-#include <map>
+#include <unordered_map>
 
 #include "api/leases.h"
 #include "base/mutex.h"
@@ -46,6 +46,9 @@ class LeaseService final : public api::Leases {
 
   Result<Snapshot> look(const ResourceName& resource);
   Result<Meta> meta_of(const store::Entry& entry);
+  Result<core::Ownership> own_of(const std::string& resource, const store::Entry& entry);
+  void remember_written(const std::string& resource, const std::string& value,
+                        const core::Ownership& own);
   std::optional<Snapshot> assume(const api::Grip& grip);
   void keep_in_mind(const Settled& settled);
   // Read, decide, commit; again on a conflict.
@@ -71,7 +74,13 @@ class LeaseService final : public api::Leases {
   // The grants that this service gave, at the versions that it wrote: what a hint is checked
   // against.
   Mutex known_mutex_;
-  std::map<std::string, Seen, std::less<>> known_ GUARDED_BY(known_mutex_);
+  std::unordered_map<std::string, Seen> known_ GUARDED_BY(known_mutex_);
+  // The own records that this service wrote last, beside what they mean.
+  struct Written {
+    std::string value;
+    core::Ownership own;
+  };
+  std::unordered_map<std::string, Written> written_ GUARDED_BY(known_mutex_);
   // The meta record as it was decoded last.
   store::Version decoded_version_ GUARDED_BY(known_mutex_) = 0;
   std::string decoded_from_ GUARDED_BY(known_mutex_);

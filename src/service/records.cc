@@ -2,6 +2,7 @@
 
 #include <boost/json.hpp>
 
+#include "base/json_text.h"
 #include "base/text.h"
 
 namespace stint::service {
@@ -105,29 +106,29 @@ class Fields {
   std::string problem_;
 };
 
-void put(json::object& out, std::string_view name, std::string_view text) {
-  if (!text.empty()) out[name] = json::string_view(text.data(), text.size());
+void put(JsonText& out, std::string_view name, Millis d) {
+  if (d.count() != 0) out.field(name, d.count());
 }
-void put(json::object& out, std::string_view name, Millis d) {
-  if (d.count() != 0) out[name] = d.count();
+void put(JsonText& out, std::string_view name, const std::optional<WallTime>& t) {
+  if (t) out.field(name, to_ms(*t));
 }
-void put(json::object& out, std::string_view name, const std::optional<WallTime>& t) {
-  if (t) out[name] = to_ms(*t);
+void put(JsonText& out, std::string_view name, Token token) {
+  out.field(name, static_cast<std::int64_t>(token.number()));
 }
 
 std::string per_resource(std::string_view room, std::string_view resource) {
   return cat(room, resource);
 }
 
-void put_own(json::object& out, const core::Ownership& own) {
-  out["token"] = static_cast<std::int64_t>(own.token.number());
-  put(out, "owner", own.owner.text());
-  put(out, "claim", own.claim.hex());
-  put(out, "reason", core::word(own.reason));
-  put(out, "by", own.by);
-  put(out, "why", own.why);
-  put(out, "order", own.order);
-  out["acquired_at_ms"] = to_ms(own.acquired_at);
+void put_own(JsonText& out, const core::Ownership& own) {
+  put(out, "token", own.token);
+  out.field_if("owner", own.owner.text());
+  out.field_if("claim", own.claim.hex());
+  out.field_if("reason", core::word(own.reason));
+  out.field_if("by", own.by);
+  out.field_if("why", own.why);
+  out.field_if("order", own.order);
+  out.field("acquired_at_ms", to_ms(own.acquired_at));
   put(out, "ttl_ms", own.terms.ttl);
   put(out, "max_hold_ms", own.terms.max_hold);
   put(out, "at_least_ms", own.terms.at_least);
@@ -158,59 +159,58 @@ std::string encode(const Meta& meta) {
   if (!ancestors.empty()) out["ancestors"] = std::move(ancestors);
   out["floor"] = static_cast<std::int64_t>(meta.floor.number());
   out["created_at_ms"] = to_ms(meta.created_at);
-  put(out, "moved_to", meta.moved_to);
-  put(out, "arriving_from", meta.arriving_from);
+  if (!meta.moved_to.empty()) out["moved_to"] = meta.moved_to;
+  if (!meta.arriving_from.empty()) out["arriving_from"] = meta.arriving_from;
   return json::serialize(out);
 }
 
 std::string encode(const core::Ownership& own) {
-  json::object out;
+  JsonText out;
   put_own(out, own);
-  return json::serialize(out);
+  return std::move(out).done();
 }
 
 std::string encode(const core::Pulse& pulse) {
-  json::object out;
-  put(out, "standing", core::word(pulse.standing));
+  JsonText out;
+  out.field("standing", core::word(pulse.standing));
   put(out, "ended_at_ms", pulse.ended_at);
-  return json::serialize(out);
+  return std::move(out).done();
 }
 
 std::string encode(const core::Work& work) {
-  json::object out;
-  put(out, "note", work.note);
-  put(out, "progress", work.progress);
+  JsonText out;
+  out.field_if("note", work.note);
+  out.field_if("progress", work.progress);
   put(out, "progress_at_ms", work.progress_at);
-  if (work.progress_token.issued()) {
-    out["progress_token"] = static_cast<std::int64_t>(work.progress_token.number());
-  }
-  return json::serialize(out);
+  if (work.progress_token.issued()) put(out, "progress_token", work.progress_token);
+  return std::move(out).done();
 }
 
 std::string encode(const core::Past& past) {
-  json::object out;
-  put_own(out, past.own);
-  out.erase("claim");
-  put(out, "ended", core::word(past.ended));
+  JsonText out;
+  core::Ownership own = past.own;
+  own.claim = {};  // the history is for people
+  put_own(out, own);
+  out.field("ended", core::word(past.ended));
   put(out, "ended_at_ms", past.ended_at);
-  return json::serialize(out);
+  return std::move(out).done();
 }
 
 std::string encode(const api::Event& event) {
-  json::object out;
-  out["at_ms"] = to_ms(event.at);
-  out["kind"] = event.kind;
-  put(out, "resource", event.resource);
-  if (event.token != 0) out["token"] = static_cast<std::int64_t>(event.token);
-  put(out, "owner", event.owner);
+  JsonText out;
+  out.field("at_ms", to_ms(event.at));
+  out.field("kind", event.kind);
+  out.field_if("resource", event.resource);
+  if (event.token != 0) out.field("token", static_cast<std::int64_t>(event.token));
+  out.field_if("owner", event.owner);
   for (const auto& [name, value] : event.details) {
     if (const auto* text = std::get_if<std::string>(&value)) {
-      out[name] = *text;
+      out.field(name, *text);
     } else {
-      out[name] = std::get<std::int64_t>(value);
+      out.field(name, std::get<std::int64_t>(value));
     }
   }
-  return json::serialize(out);
+  return std::move(out).done();
 }
 
 Result<Meta> decode_meta(std::string_view value) {

@@ -137,7 +137,17 @@ Status Database::set_synced(bool synced) {
   return done;
 }
 
-void Database::set_checkpoint_frames(int frames) { sqlite3_wal_autocheckpoint(handle_, frames); }
+void Database::set_stays(bool stays) {
+  constexpr int kShortLog = 80;
+  constexpr int kLongLog = 2000;
+  if (stays_ == static_cast<int>(stays)) return;
+  stays_ = static_cast<int>(stays);
+  sqlite3_wal_autocheckpoint(handle_, stays ? kLongLog : kShortLog);
+  // If it cannot be had, the default does.
+  if (stays) {
+    [[maybe_unused]] const bool done = run("PRAGMA cache_size=-16000").has_value();
+  }
+}
 
 bool Database::moved() const {
   int moved = 0;

@@ -63,8 +63,10 @@ class Database {
   Status copy_log_into_file();
   Status set_synced(bool synced);
 
-  // How many pages of log make a commit copy them back.
-  void set_checkpoint_frames(int frames);
+  // The first process to open the file reads the whole log again: short commands keep it short. A
+  // process that stays pays for a longer one once, and is not held up by copying it back all the
+  // time; it also keeps more pages in memory.
+  void set_stays(bool stays);
 
   // The file at the path is no longer the one that is open.
   bool moved() const;
@@ -86,6 +88,7 @@ class Database {
   sqlite3* handle_ = nullptr;
   std::map<const char*, sqlite3_stmt*> statements_;
   int synced_ = -1;  // unknown
+  int stays_ = -1;   // unknown
   MonoTime waiting_since_{};
   std::string blocked_by_;
 };

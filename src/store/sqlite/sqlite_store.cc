@@ -18,11 +18,6 @@ namespace stint::store {
 namespace {
 
 constexpr std::size_t kMostConnections = 4;
-// The first process to open the file reads the whole log again: short commands keep it short. A
-// process that stays pays for a longer one once, and is not held up by copying it back all the
-// time.
-constexpr int kShortLog = 80;
-constexpr int kLongLog = 2000;
 constexpr unsigned kBatchesOfAStayer = 50;
 
 }  // namespace
@@ -255,7 +250,7 @@ Status SqliteStore::commit_batch(const std::vector<Pending*>& batch, bool& unkno
   bool wants_sync = false;
   for (const Pending* pending : batch) wants_sync |= pending->sync == Sync::Durable;
   if (auto set = (*db)->set_synced(wants_sync); !set) return set;
-  (*db)->set_checkpoint_frames(++batches_ > kBatchesOfAStayer ? kLongLog : kShortLog);
+  (*db)->set_stays(++batches_ > kBatchesOfAStayer);
   if (auto begun = (*db)->run_often("BEGIN IMMEDIATE"); !begun) return begun;
   if (!cache_.attached()) cache_.attach((*db)->log_index());
   Batch transaction(**db, cache_, boots_);

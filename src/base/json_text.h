@@ -1,0 +1,33 @@
+// Writes one flat JSON object, field by field, straight into text. For what is written often; what
+// is read, or nested, goes through a JSON library.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace stint {
+
+class JsonText {
+ public:
+  JsonText() { out_.reserve(256); }
+
+  JsonText& field(std::string_view name, std::string_view text);
+  JsonText& field(std::string_view name, std::int64_t number);
+  // Nothing at all for an empty text.
+  JsonText& field_if(std::string_view name, std::string_view text) {
+    return text.empty() ? *this : field(name, text);
+  }
+
+  std::string done() && {
+    out_ += out_.empty() ? "{}" : "}";
+    return std::move(out_);
+  }
+
+ private:
+  void name(std::string_view name);
+  void quote(std::string_view text);
+  std::string out_;
+};
+
+}  // namespace stint
