@@ -19,7 +19,8 @@ class JsonText {
     return text.empty() ? *this : field(name, text);
   }
 
-  std::string done() && {
+  // The text; call it once.
+  std::string done() {
     out_ += out_.empty() ? "{}" : "}";
     return std::move(out_);
   }

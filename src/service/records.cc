@@ -167,14 +167,14 @@ std::string encode(const Meta& meta) {
 std::string encode(const core::Ownership& own) {
   JsonText out;
   put_own(out, own);
-  return std::move(out).done();
+  return out.done();
 }
 
 std::string encode(const core::Pulse& pulse) {
   JsonText out;
   out.field("standing", core::word(pulse.standing));
   put(out, "ended_at_ms", pulse.ended_at);
-  return std::move(out).done();
+  return out.done();
 }
 
 std::string encode(const core::Work& work) {
@@ -183,7 +183,7 @@ std::string encode(const core::Work& work) {
   out.field_if("progress", work.progress);
   put(out, "progress_at_ms", work.progress_at);
   if (work.progress_token.issued()) put(out, "progress_token", work.progress_token);
-  return std::move(out).done();
+  return out.done();
 }
 
 std::string encode(const core::Past& past) {
@@ -193,7 +193,7 @@ std::string encode(const core::Past& past) {
   put_own(out, own);
   out.field("ended", core::word(past.ended));
   put(out, "ended_at_ms", past.ended_at);
-  return std::move(out).done();
+  return out.done();
 }
 
 std::string encode(const api::Event& event) {
@@ -210,7 +210,7 @@ std::string encode(const api::Event& event) {
       out.field(name, std::get<std::int64_t>(value));
     }
   }
-  return std::move(out).done();
+  return out.done();
 }
 
 Result<Meta> decode_meta(std::string_view value) {
