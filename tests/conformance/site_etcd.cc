@@ -17,8 +17,7 @@ test::EtcdCluster& server() {
   static test::EtcdCluster etcd;
   if (!etcd.node(0).running()) {
     // A short election timeout, for the sake of short leases: the least ttl is made from it.
-    etcd.node(0).with(
-        {"--heartbeat-interval", "10", "--election-timeout", "100"});
+    etcd.node(0).with({"--heartbeat-interval", "10", "--election-timeout", "100"});
     const auto started = etcd.start();
     CHECK(started.has_value(), started.has_value() ? "" : started.error().message.c_str());
   }

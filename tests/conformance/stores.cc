@@ -12,9 +12,9 @@
 #include "store/memory/memory_store.h"
 #include "store/sqlite/sqlite_store.h"
 #include "tests/conformance/site_dir.h"
-#include "tests/conformance/site_redis.h"
 #include "tests/conformance/site_etcd.h"
 #include "tests/conformance/site_postgres.h"
+#include "tests/conformance/site_redis.h"
 
 namespace stint::testing {
 namespace {

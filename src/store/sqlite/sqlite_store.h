@@ -17,8 +17,8 @@
 #include "os/clock.h"
 #include "os/files.h"
 #include "os/wake_files.h"
-#include "store/seam.h"
 #include "store/combiner.h"
+#include "store/seam.h"
 #include "store/sqlite/reboot.h"
 #include "store/sqlite/row_cache.h"
 
