@@ -14,7 +14,7 @@ format() { git ls-files '*.cc' '*.h' | xargs clang-format --dry-run --Werror; }
 # Every file of src/, compiled by clang for its warnings and the thread-safety analysis alone.
 thread_safety() {
   git ls-files 'src/*.cc' | xargs -P "$(nproc)" -n 4 clang++ -std=c++20 -Isrc -Iinclude -I. -DSTINT_VERSION='"0"' -DSTINT_PREFIX='"/"' \
-    -DSTINT_LIBDIR='"lib"' -I"$(pg_config --includedir)" \
+    -DSTINT_LIBDIR='"lib"' \
     -fsyntax-only -Wall -Wextra -Wthread-safety -Wshadow -Werror
 }
 tidy() {
