@@ -59,13 +59,13 @@ class Client {
     const auto resource =
         ResourceName::parse(cat("r", below(static_cast<std::uint64_t>(plan_.resources)))).value();
     const auto grip = acquire(resource, std::nullopt);
-    if (!grip) return os::pause_for(Millis(10 + below(30)));
+    if (!grip) return os::pause_for(Millis(20 + below(60)));
     hold(*grip);
     end(*grip);
   }
 
   void hold(const api::Grip& grip) {
-    for (std::uint64_t renewals = below(4); renewals > 0 && !board_.stop; --renewals) {
+    for (std::uint64_t renewals = below(6); renewals > 0 && !board_.stop; --renewals) {
       // Now and then too late.
       const auto ttl = static_cast<std::uint64_t>(plan_.ttl.count());
       os::pause_for(Millis(one_in(12) ? below(ttl * 5 / 4) : below(15)));
@@ -99,6 +99,7 @@ class Client {
       const auto released = leases_.release(grip);
       note(released);
       if (released) return;
+      os::pause_for(Millis(20));
     }
   }
 
@@ -114,13 +115,14 @@ class Client {
         .note = {},
         .retake = retaken ? std::optional(retaken->claim) : std::nullopt,
         .count_refusal = false};
+    const bool patient = !one_in(4);
     bool unknown = false;
     for (std::optional<MonoTime> last; !last || now() < *last; os::pause_for(Millis(20))) {
       const auto answer = leases_.acquire(request, retaken ? retaken->token : Token());
       note(answer);
       if (answer) return grip_of(*answer, request, unknown);
       unknown = unknown || answer.error().code == Code::UnknownOutcome;
-      if (!unknown || (!board_.stop && one_in(4))) return std::nullopt;
+      if (!unknown || (!patient && !board_.stop)) return std::nullopt;
       if (board_.stop && !last) last = now() + kSettling;
     }
     complaints_.add(name_, "an unknown acquire could not be settled");
@@ -186,6 +188,8 @@ int run_clients(const ClientProcess& what) {
   if (!life) return refused(life.error());
   service::Ledger ledger(**store, clock, 1000);
   service::LeaseService service(**store, ledger, *life, clock, random, nullptr);
+  const store::Capabilities& can = (*store)->capabilities();
+  what.board.step_ms = can.failover_restarts_timers ? -1 : can.step.count();
   ++what.board.open;
   std::vector<std::thread> threads;
   for (int i = 0; i < what.plan.threads; ++i) {

@@ -102,7 +102,6 @@ class EtcdGround final : public Ground {
     return as_store(store::etcd::EtcdStore::open(request_to("etcd://" + hosts), the_clock()));
   }
   Millis ttl() const override { return Millis(2'000); }
-  CheckOptions rules() const override { return {.fires_late_by = std::nullopt}; }
   std::vector<Server*> servers() override {
     return {&cluster_.node(0), &cluster_.node(1), &cluster_.node(2)};
   }

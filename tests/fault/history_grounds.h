@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "store/module.h"
-#include "tests/support/history_checker.h"
 #include "tests/support/netns.h"
 #include "tests/support/servers.h"
 #include "tests/support/tcp_proxy.h"
@@ -22,7 +21,6 @@ class Ground {
   virtual Status start() = 0;
   virtual store::OpenedStore open(int process) = 0;
   virtual Millis ttl() const { return Millis(400); }
-  virtual CheckOptions rules() const { return {}; }
   // Longer than this no call of a client takes.
   static constexpr Millis kTimeout{1'500};
 

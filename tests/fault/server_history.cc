@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <new>
 
 #include "base/check.h"
@@ -101,7 +102,14 @@ Status Traffic::await_end() {
   return {};
 }
 
-Verdict Traffic::stop(const CheckOptions& options) {
+CheckOptions Traffic::options() const {
+  const Millis step(board_->step_ms.load());
+  CheckOptions out;
+  out.fires_late_by = step < Millis(0) ? std::nullopt : std::optional<Nanos>(step);
+  return out;
+}
+
+Verdict Traffic::stop() {
   board_->stop = true;
   const Status ended = await_end();
   std::erase(processes_, 0);
@@ -110,10 +118,13 @@ Verdict Traffic::stop(const CheckOptions& options) {
   if (!ended) out.complaints.push_back(ended.error().message);
   const auto history = load_history(folder_.file(kHistory));
   CHECK(history.has_value(), "the history cannot be read");
-  out.report = check_history(*history, options);
+  out.report = check_history(*history, options());
   for (std::string& why : unexplained_tokens(*history, plan_.ttl)) {
     out.complaints.push_back(std::move(why));
   }
+  out.unreachable = static_cast<std::size_t>(std::ranges::count_if(*history, [](const auto& event) {
+    return event.phase == Phase::Info && event.cause == word(Code::Unavailable);
+  }));
   out.grants = board_->grants;
   out.settled = board_->settled;
   out.faults = faults_;
@@ -121,8 +132,9 @@ Verdict Traffic::stop(const CheckOptions& options) {
 }
 
 std::string Verdict::line() const {
-  return cat(report.operations, " operations, ", grants, " grants, ", report.unknown,
-             " unknown outcomes (", settled, " acquires settled), ", faults, " faults, ",
+  return cat(report.operations, " operations, ", grants, " grants, ", report.unknown - unreachable,
+             " unknown outcomes (", settled, " acquires settled), ", unreachable,
+             " times unreachable, ", faults, " faults, ",
              report.violations.size() + complaints.size(), " violations");
 }
 

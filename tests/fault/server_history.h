@@ -6,7 +6,7 @@
 //   traffic.crash();
 //   server.restart();
 //   EXPECT_TRUE(traffic.goes_on());
-//   const Verdict verdict = traffic.stop({});
+//   const Verdict verdict = traffic.stop();
 //   EXPECT_TRUE(verdict.clean()) << verdict.text();
 //
 // Each client acquires, renews, checks, releases, transfers, revokes, re-takes and walks away, on a
@@ -32,7 +32,7 @@ namespace stint::test {
 struct TrafficPlan {
   int processes = 8;
   int threads = 8;  // in each
-  int resources = 6;
+  int resources = 12;
   Millis ttl{400};
 };
 
@@ -44,7 +44,8 @@ struct Verdict {
   // What a client was told and cannot be: see server_history.cc.
   std::vector<std::string> complaints;
   int grants = 0;
-  int settled = 0;  // acquires that were unknown and became known by asking again
+  std::size_t unreachable = 0;  // of the unknown ones in the report: the store was not asked at all
+  int settled = 0;              // acquires that were unknown and became known by asking again
   int faults = 0;
 
   bool clean() const { return report.violations.empty() && complaints.empty(); }
@@ -58,6 +59,8 @@ struct Board {
   std::atomic<int> open = 0;  // processes that have opened the store
   std::atomic<int> grants = 0;
   std::atomic<int> settled = 0;
+  // How late its timers may fire, as the store says; below zero: as late as they like.
+  std::atomic<std::int64_t> step_ms = 0;
 };
 
 class Traffic {
@@ -79,10 +82,11 @@ class Traffic {
   void crash();
 
   // REQUIRES: all faults are healed: what is unknown is settled now.
-  Verdict stop(const CheckOptions& options);
+  Verdict stop();
 
  private:
   Status await_end();
+  CheckOptions options() const;
 
   const TrafficPlan plan_;
   const OpenStore open_;

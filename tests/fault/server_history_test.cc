@@ -141,7 +141,7 @@ TEST_P(ServerHistory, Of64ClientsIsClean) {
     ASSERT_NO_FATAL_FAILURE(GetParam().strike(*ground, traffic));
     EXPECT_TRUE(traffic.goes_on()) << "nothing is granted after the fault has healed";
   } while (now() < end && !HasFailure());
-  const Verdict verdict = traffic.stop(ground->rules());
+  const Verdict verdict = traffic.stop();
   std::cout << GetParam().name << ": " << verdict.line() << '\n';
   EXPECT_TRUE(verdict.clean()) << verdict.text();
 }
@@ -155,8 +155,8 @@ class SabotagedHistory : public ::testing::Test {
   }
   // Clients on a Redis that each process sees through the lie.
   template <class Lie>
-  static Verdict watch(Strike strike, int strikes) {
-    const auto ground = redis_ground(Via::Proxy).make();
+  static Verdict watch(int times) {
+    const auto ground = redis_ground(Via::Straight).make();
     EXPECT_TRUE(ground->start());
     Traffic traffic({.ttl = ground->ttl()}, [&](int process) -> store::OpenedStore {
       auto store = ground->open(process);
@@ -165,48 +165,34 @@ class SabotagedHistory : public ::testing::Test {
           std::make_unique<Lie>(std::shared_ptr<store::Store>(std::move(*store))));
     });
     EXPECT_TRUE(traffic.begin());
-    for (int i = 0; i < strikes; ++i) {
-      strike(*ground, traffic);
-      EXPECT_TRUE(traffic.goes_on());
-    }
-    return traffic.stop(ground->rules());
+    for (int i = 0; i < times; ++i) EXPECT_TRUE(traffic.goes_on());
+    return traffic.stop();
   }
 };
 
-void nothing(Ground&, Traffic&) { os::pause_for(Millis(100)); }
-
 TEST_F(SabotagedHistory, ShowsAStoreInWhichTheLastWriterWins) {
-  const Verdict verdict = watch<LastWriterWins>(nothing, 5);
+  const Verdict verdict = watch<LastWriterWins>(5);
   std::cout << "last writer wins: " << verdict.line() << '\n';
   EXPECT_GT(verdict.report.violations.size(), 0U);
 }
 
-// Takes a commit without an answer for one that was never sent.
+// Now and then says of a commit that it was not sent, and it was: what happens where an answer that
+// did not come is taken for a request that did not go.
 class Hasty final : public SharedStore {
  public:
   using SharedStore::SharedStore;
   Result<store::CommitAnswer> commit(const std::vector<store::Step>& steps,
                                      store::Sync sync) override {
     auto answer = SharedStore::commit(steps, sync);
-    if (!answer && answer.error().code == Code::UnknownOutcome) {
-      return unavailable("it was not sent");
-    }
+    if (answer && below(10) == 0) return unavailable("it was not sent");
     return answer;
   }
 };
 
-void lose_replies(Ground& ground, Traffic& traffic) {
-  traffic.fault();
-  ground.proxies()[0]->drop_replies(TcpProxy::Dropped::Cut);
-  os::pause_for(Millis(100));
-  ground.proxies()[0]->forward();
-  ground.proxies()[0]->cut();
-}
-
-TEST_F(SabotagedHistory, ShowsAStoreThatCallsAnUnknownCommitNotDone) {
-  const Verdict verdict = watch<Hasty>(lose_replies, 8);
-  std::cout << "unknown called not done: " << verdict.line() << '\n';
-  EXPECT_FALSE(verdict.clean());
+TEST_F(SabotagedHistory, ShowsAStoreThatCallsNotDoneWhatItDid) {
+  const Verdict verdict = watch<Hasty>(5);
+  std::cout << "done and called not done: " << verdict.line() << '\n';
+  EXPECT_GT(verdict.complaints.size(), 0U) << verdict.text();
 }
 
 }  // namespace
