@@ -161,11 +161,12 @@ class Client {
   Complaints& complaints_;
 };
 
-store::OpenedStore open_patiently(const ClientProcess& what) {
+template <class Try>
+auto patiently(const Try& attempt) {
   const MonoTime deadline = now() + kOpening;
   while (true) {
-    auto store = what.open(what.process);
-    if (store || now() > deadline) return store;
+    auto answer = attempt();
+    if (answer || now() > deadline) return answer;
     os::pause_for(Millis(50));
   }
 }
@@ -182,9 +183,10 @@ int run_clients(const ClientProcess& what) {
     complaints.add(cat("process ", what.process), error.message);
     return 1;
   };
-  auto store = open_patiently(what);
+  auto store = patiently([&] { return what.open(what.process); });
   if (!store) return refused(store.error());
-  auto life = service::begin_life(**store, random, clock.wall(), nullptr, {});
+  auto life =
+      patiently([&] { return service::begin_life(**store, random, clock.wall(), nullptr, {}); });
   if (!life) return refused(life.error());
   service::Ledger ledger(**store, clock, 1000);
   service::LeaseService service(**store, ledger, *life, clock, random, nullptr);
