@@ -22,7 +22,7 @@ namespace {
 Millis slice() {
   const char* asked = std::getenv("STINT_HISTORY_SECONDS");
   const auto seconds = asked == nullptr ? std::nullopt : parse_digits(asked);
-  return std::chrono::seconds(seconds.value_or(3));
+  return std::chrono::seconds(seconds.value_or(2));
 }
 
 std::uint64_t below(std::uint64_t bound) {
