@@ -1,22 +1,28 @@
 #!/usr/bin/env bash
-# soak.sh BUILD: forty runs at once, and frozen and killed watchers, again and again for
-# STINT_SOAK_MINUTES (default 10). Prints rounds and failures; exit 1 if there was a failure.
+# soak.sh BUILD: forty runs at once, frozen and killed watchers, and 64 clients on each store while its servers are
+# killed, stopped and cut off (STINT_HISTORY_SECONDS each, default 20), again and again for STINT_SOAK_MINUTES
+# (default 10). Prints the histories' numbers, rounds and failures; exit 1 if there was a failure.
 set -u
 build=${1:-build}
 minutes=${STINT_SOAK_MINUTES:-10}
+export STINT_HISTORY_SECONDS=${STINT_HISTORY_SECONDS:-20}
 tests='FortyRuns.*:WholeTreeFrozen*.*:Supervisor*.*:Guardian*.*:Child*.*:StoreGone.*:Revoked.*:Transferred.*:HeldUp.*:Suspend.*'
 end=$(($(date +%s) + minutes * 60))
 rounds=0
 failures=0
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
+play() { # play BINARY FILTER
+  "$build/tests/$1" --gtest_filter="$2" --gtest_color=no >"$log" 2>&1 && return
+  failures=$((failures + 1))
+  echo "round $rounds failed:"
+  grep -v '^\[ *\(RUN\|OK\|----*\) *\]' "$log"
+}
 while [ "$(date +%s)" -lt "$end" ]; do
   rounds=$((rounds + 1))
-  if ! "$build/tests/cli_tests" --gtest_filter="$tests" --gtest_color=no >"$log" 2>&1; then
-    failures=$((failures + 1))
-    echo "round $rounds failed:"
-    grep -v '^\[ *\(RUN\|OK\|----*\) *\]' "$log"
-  fi
+  play cli_tests "$tests"
+  play fault_tests '*ServerHistory*'
+  grep ' operations, ' "$log"
 done
 echo "$rounds rounds in $minutes minutes, $failures failures"
 [ "$rounds" -gt 0 ] && [ "$failures" -eq 0 ]

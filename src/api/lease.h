@@ -63,6 +63,8 @@ struct Held {
   Lease lease;
   Millis granted_ttl{0};
   std::optional<Nanos> store_time;
+  // An earlier call had ended or moved it already: store_time is of the look, not of that.
+  bool replayed = false;
 };
 using HoldAnswer = std::variant<Held, Lost>;
 

@@ -218,6 +218,12 @@ Error unsettled(Error error, int unknowns) {
   return error;
 }
 
+// A look that does not show the effect settles nothing: it may have happened, and others after it.
+Error lost_from_sight(const ResourceName& resource) {
+  return {Code::UnknownOutcome, cat("the store did not answer, and ", quoted(resource.text()),
+                                    " has moved on since: it may or may not have been done")};
+}
+
 bool plain(const core::Timers& timers) {
   return timers.cap.state == TimerState::None && timers.rest.state == TimerState::None &&
          timers.cool.state == TimerState::None;
@@ -247,9 +253,12 @@ Result<LeaseService::Settled> LeaseService::settle(const ResourceName& resource,
     settled.granted_ttl = seen.record.timers.alive.ttl.value_or(Millis(0));
     settled.work_before = seen.record.work;
     if (!writes(decision.outcome)) {
-      if (!assumed) return settled;
-      may_assume = false;  // only what was read can say no
-      continue;
+      if (assumed) {
+        may_assume = false;  // only what was read can say no
+        continue;
+      }
+      if (unknowns > 0 && decision.outcome == core::Outcome::Lost) return lost_from_sight(resource);
+      return settled;
     }
     if (decision.change.own && decision.change.own->token.number() > Token::kMax) {
       return unavailable("the tokens of this resource are used up");
@@ -393,7 +402,11 @@ Result<api::HoldAnswer> LeaseService::hold(const api::Grip& grip, const core::Ve
   if (settled->decision.outcome == core::Outcome::Lost) {
     return api::HoldAnswer(api::Lost{settled->decision.cause, lease});
   }
-  return api::HoldAnswer(api::Held{lease, settled->granted_ttl, settled->after.store_time});
+  return api::HoldAnswer(
+      api::Held{.lease = lease,
+                .granted_ttl = settled->granted_ttl,
+                .store_time = settled->after.store_time,
+                .replayed = settled->decision.outcome == core::Outcome::EndedBefore});
 }
 
 namespace {
@@ -447,7 +460,11 @@ Result<api::HoldAnswer> LeaseService::order(const api::OrderRequest& request,
   if (settled->decision.outcome == core::Outcome::Lost) {
     return api::HoldAnswer(api::Lost{settled->decision.cause, lease});
   }
-  return api::HoldAnswer(api::Held{lease, settled->granted_ttl, settled->after.store_time});
+  return api::HoldAnswer(
+      api::Held{.lease = lease,
+                .granted_ttl = settled->granted_ttl,
+                .store_time = settled->after.store_time,
+                .replayed = settled->decision.outcome == core::Outcome::MovedBefore});
 }
 
 namespace {

@@ -52,7 +52,7 @@ struct HistoryEvent {
   Token ends;         // the token whose grant this ends if it happens: transfer, revoke, re-take
   Token holder;       // acquire fail: who has it
   std::string cause;  // fail: of core::Cause, or "held", "resting"; acquire ok: the reason
-  bool replayed = false;            // acquire ok: an earlier grant to the same claim
+  bool replayed = false;            // ok: an earlier call with the same claim or order had done it
   std::optional<Millis> ttl;        // ok: as granted
   std::optional<Millis> remaining;  // renew ok: what is left, as reported
   std::optional<Nanos> local;       // the client's monotonic clock

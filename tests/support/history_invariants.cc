@@ -181,9 +181,17 @@ void never_resurrects(const Timeline& timeline, const Invariant& rule, Violation
              {end, &renewal});
       continue;
     }
-    if (passed_expiry(timeline, renewal)) {
-      report(out, rule, cat("token ", number(event.token), " was renewed after it had run out"),
-             {&renewal});
+    if (const auto expiry = passed_expiry(timeline, renewal)) {
+      std::vector<const Operation*> involved = timeline.of(event.token);
+      std::erase_if(involved, [&](const Operation* other) {
+        return !other->ok() || other->invoked >= renewal.invoked;
+      });
+      involved.push_back(&renewal);
+      report(out, rule,
+             cat("token ", number(event.token), " was renewed ",
+                 std::chrono::ceil<Millis>(*event.store_time - *expiry).count(),
+                 " ms after it had run out"),
+             involved);
       continue;
     }
     if (!event.remaining || !event.store_time) continue;

@@ -70,14 +70,15 @@ Listener listen_loopback(std::uint16_t port) {
   return out;
 }
 
-os::Fd connect_loopback(std::uint16_t port) {
+os::Fd connect_loopback(std::uint16_t port, const std::string& host, Millis deadline) {
   os::Fd fd = stream_socket();
-  const sockaddr_in address = loopback(port);
+  sockaddr_in address = loopback(port);
+  CHECK(::inet_pton(AF_INET, host.c_str(), &address.sin_addr) == 1, "not an IPv4 address");
   const int made = ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
   if (made != 0 && errno != EINPROGRESS) return {};
   int error = 0;
   socklen_t size = sizeof error;
-  if (!wait_for(fd.get(), POLLOUT, now() + Millis(5'000))) return {};
+  if (!wait_for(fd.get(), POLLOUT, now() + deadline)) return {};
   ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &size);
   if (error != 0) return {};
   return fd;
@@ -115,8 +116,9 @@ Received receive(int fd, std::size_t enough, Millis deadline) {
   return out;
 }
 
-Received ask(std::uint16_t port, std::string_view question, std::size_t enough, Millis deadline) {
-  const os::Fd fd = connect_loopback(port);
+Received ask(std::uint16_t port, std::string_view question, std::size_t enough, Millis deadline,
+             const std::string& host) {
+  const os::Fd fd = connect_loopback(port, host, deadline);
   Received nothing;
   nothing.closed = true;
   if (!fd || !send_all(fd.get(), question, deadline)) return nothing;

@@ -1,4 +1,5 @@
-// Small TCP helpers on 127.0.0.1 for tests: nothing leaves the machine.
+// Small TCP helpers on 127.0.0.1 for tests, or on a namespace of the same machine: nothing leaves
+// it.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,8 @@ struct Listener {
 Listener listen_loopback(std::uint16_t port = 0);
 
 // An empty Fd if nobody listens. Non-blocking from then on.
-os::Fd connect_loopback(std::uint16_t port);
+os::Fd connect_loopback(std::uint16_t port, const std::string& host = "127.0.0.1",
+                        Millis deadline = Millis(5'000));
 
 // Sends all; false if the other side is gone or the deadline has passed.
 bool send_all(int fd, std::string_view bytes, Millis deadline = Millis(5'000));
@@ -35,7 +37,8 @@ struct Received {
 Received receive(int fd, std::size_t enough, Millis deadline = Millis(5'000));
 
 // Connects, sends, and receives what comes: one question to a server.
-Received ask(std::uint16_t port, std::string_view question, std::size_t enough, Millis deadline);
+Received ask(std::uint16_t port, std::string_view question, std::size_t enough, Millis deadline,
+             const std::string& host = "127.0.0.1");
 
 // Closes with a reset, so that the peer sees an error and not a polite end.
 void reset_connection(os::Fd& fd);

@@ -36,7 +36,10 @@ void RecordedLeases::answered(HistoryEvent event, const Result<api::HoldAnswer>&
     const auto& held = std::get<api::Held>(*answer);
     event.phase = Phase::Ok;
     event.token = token.issued() ? token : held.lease.token;
-    event.store_time = held.store_time;
+    event.replayed = held.replayed;
+    // The time of a look is no time of an effect. In PostgreSQL a release that was settled by
+    // looking carried a time after the next grant's: that one was on its way, and not yet seen.
+    if (!held.replayed) event.store_time = held.store_time;
     if (held.granted_ttl.count() > 0) event.ttl = held.granted_ttl;
   }
   history_.write(event);

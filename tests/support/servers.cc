@@ -26,7 +26,9 @@ std::string big_endian(std::uint32_t number) {
   return out;
 }
 
-std::string http_url(std::uint16_t port) { return cat("http://127.0.0.1:", port); }
+std::string http_url(std::string_view host, std::uint16_t port) {
+  return cat("http://", host, ':', port);
+}
 
 }  // namespace
 
@@ -205,19 +207,20 @@ bool PostgresServer::answers(Millis deadline) const {
 
 // ---- etcd
 
-EtcdNode::EtcdNode(std::string name) : name_(std::move(name)), peer_port_(free_port()) {}
+EtcdNode::EtcdNode(std::string name, EtcdHome home)
+    : name_(std::move(name)), home_(std::move(home)), peer_port_(free_port()) {}
 
-std::string EtcdNode::url() const { return http_url(port()); }
-std::string EtcdNode::member() const { return cat(name_, '=', http_url(peer_port_)); }
+std::string EtcdNode::url() const { return http_url(host(), port()); }
+std::string EtcdNode::member() const { return cat(name_, '=', http_url(host(), peer_port_)); }
 
 bool EtcdNode::answers(Millis deadline) const {
-  const Received got = ask(port(), "GET /health HTTP/1.0\r\n\r\n", SIZE_MAX, deadline);
+  const Received got = ask(port(), "GET /health HTTP/1.0\r\n\r\n", SIZE_MAX, deadline, host());
   return got.bytes.find(R"("health":"true")") != std::string::npos;
 }
 
 Command EtcdNode::command() const {
   const std::string client = url();
-  const std::string peer = http_url(peer_port_);
+  const std::string peer = http_url(host(), peer_port_);
   std::vector<std::string> argv = {"etcd",
                                    "--name",
                                    name_,
@@ -239,15 +242,16 @@ Command EtcdNode::command() const {
                                    "zap",
                                    "--log-level",
                                    "warn"};
+  argv.insert(argv.begin(), home_.enter.begin(), home_.enter.end());
   argv.insert(argv.end(), more_.begin(), more_.end());
   return {.argv = std::move(argv)};
 }
 
-EtcdCluster::EtcdCluster(int nodes) {
+EtcdCluster::EtcdCluster(const std::vector<EtcdHome>& homes) {
   std::string members;
-  for (int i = 1; i <= nodes; ++i) {
-    nodes_.push_back(std::make_unique<EtcdNode>(cat("s", i)));
-    members += cat(i > 1 ? "," : "", nodes_.back()->member());
+  for (const EtcdHome& home : homes) {
+    nodes_.push_back(std::make_unique<EtcdNode>(cat("s", nodes_.size() + 1), home));
+    members += cat(members.empty() ? "" : ",", nodes_.back()->member());
   }
   for (const auto& node : nodes_) node->join(members);
 }
@@ -268,7 +272,8 @@ Status EtcdCluster::start() {
 
 std::string EtcdCluster::hosts() const {
   std::string out;
-  for (const auto& node : nodes_) out += cat(out.empty() ? "" : ",", "127.0.0.1:", node->port());
+  for (const auto& node : nodes_)
+    out += cat(out.empty() ? "" : ",", node->host(), ':', node->port());
   return out;
 }
 

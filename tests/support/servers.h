@@ -110,14 +110,22 @@ class PostgresServer final : public Server {
   const std::vector<std::string> settings_;
 };
 
+// Where a node lives, if not beside the test: see netns.h.
+struct EtcdHome {
+  std::string host = "127.0.0.1";
+  std::vector<std::string> enter = {};  // what its command line begins with
+};
+
 class EtcdNode final : public Server {
  public:
-  explicit EtcdNode(std::string name);
+  explicit EtcdNode(std::string name, EtcdHome home = {});
   ~EtcdNode() override { stop(); }
   std::string url() const override;
   // "Healthy" means that it knows a leader and can commit.
   bool answers(Millis deadline) const override;
 
+  const std::string& host() const { return home_.host; }
+  std::uint16_t peer_port() const { return peer_port_; }
   std::string member() const;                                            // name=peer url
   void join(std::string members) { members_ = std::move(members); }      // before the first start
   void with(std::vector<std::string> more) { more_ = std::move(more); }  // options, likewise
@@ -127,6 +135,7 @@ class EtcdNode final : public Server {
 
  private:
   const std::string name_;
+  const EtcdHome home_;
   const std::uint16_t peer_port_;
   std::string members_;
   std::vector<std::string> more_;
@@ -134,7 +143,8 @@ class EtcdNode final : public Server {
 
 class EtcdCluster {
  public:
-  explicit EtcdCluster(int nodes = 1);
+  explicit EtcdCluster(std::size_t nodes = 1) : EtcdCluster(std::vector<EtcdHome>(nodes)) {}
+  explicit EtcdCluster(const std::vector<EtcdHome>& homes);
   static std::string missing();
   // Returns when every node is healthy.
   Status start();
