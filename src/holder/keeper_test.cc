@@ -62,7 +62,8 @@ class AllHeld final : public api::Leases {
 class KeeperOfTwo : public ::testing::Test {
  protected:
   Kept kept(const char* name) {
-    Kept out{.grip = {*ResourceName::parse(name), Token(1), Claim(), std::nullopt, std::nullopt},
+    Kept out{.grip = {*ResourceName::parse(name), Token(1), Claim::make(random_), std::nullopt,
+                      std::nullopt},
              .sent_at = clock_.now,
              .granted_ttl = settings_.ttl};
     clock_.now += Millis(10);
