@@ -171,10 +171,10 @@ std::unique_ptr<Restorable> make() {
 
 const std::vector<RestorableKind>& restorable_kinds() {
   static const std::vector<RestorableKind> kinds = {
-      {"SqliteCopy", "sqlite", make<SqliteCopy>},
-      {"DirectoryWhole", "dir", make<DirCopy<true>>},
+      {"SqliteCopy", "sqlite", make<SqliteCopy>, "moved or deleted while in use"},
+      {"DirectoryWhole", "dir", make<DirCopy<true>>, "replaced while in use"},
       {"DirectoryInPlace", "dir", make<DirCopy<false>>},
-      {"RedisFlushed", "redis", make<RedisFlushed>, true},
+      {"RedisFlushed", "redis", make<RedisFlushed>, "emptied or replaced", true},
       {"RedisLog", "redis", make<RedisLog>},
       {"RedisSnapshot", "redis", make<RedisSnapshot>},
       {"PostgresDump", "postgres", make<PostgresDump>},

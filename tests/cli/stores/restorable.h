@@ -26,7 +26,8 @@ struct RestorableKind {
   std::string name;   // "PostgresDump"
   std::string store;  // "postgres"
   std::unique_ptr<Restorable> (*make)();
-  bool empties = false;  // what is put back is nothing at all
+  std::string says = "went back in time";  // why a running holder stops
+  bool empties = false;                    // what is put back is nothing at all
 };
 
 inline void PrintTo(const RestorableKind& kind, std::ostream* out) { *out << kind.name; }
