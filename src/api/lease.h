@@ -43,6 +43,8 @@ struct Granted {
   Millis granted_ttl{0};          // how long the holder may trust it, from before it asked
   bool replayed = false;          // an earlier grant to the same claim
   std::string previous_progress;  // of the holder before
+  // In every answer: the clock by which the store judges (of a wall clock: as it is set), whatever
+  // it counts from; for comparing answers. Empty: the store has none that can be read.
   std::optional<Nanos> store_time;
 };
 
@@ -55,6 +57,7 @@ struct Refused {
 struct Lost {
   core::Cause cause = core::Cause::Expired;
   Lease lease;  // as it stands now
+  std::optional<Nanos> store_time = std::nullopt;
 };
 
 using AcquireAnswer = std::variant<Granted, Refused>;

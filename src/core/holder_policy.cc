@@ -1,6 +1,7 @@
 #include "core/holder_policy.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/text.h"
 
@@ -17,6 +18,13 @@ Millis heartbeat(Millis ttl, Random& random) {
 }
 
 constexpr Millis kFirstRetry{20};
+
+// Two clocks that somebody keeps in order may differ by a thousandth of the time that passes.
+Nanos drift_over(Nanos passed) { return std::chrono::abs(passed) / 1000; }
+// The clock of a file server may stand still for 10 ms, and then jump.
+constexpr Millis kTick{10};
+// A clock that is corrected by less than this was not set: it changes no lease by more either.
+constexpr Millis kNoStep{500};
 
 }  // namespace
 
@@ -65,6 +73,34 @@ void HolderPolicy::unknown(MonoTime now) {
   renew_at_ = now + wait + Millis(jitter) / 2;
 }
 
+std::optional<Nanos> StoreClock::saw(const Sighting& answer) {
+  const std::optional<Sighting> before = std::exchange(last_, answer);
+  if (!before) return std::nullopt;
+  const Nanos there = answer.store_time - before->store_time;
+  // The store read its clock at some time between the sending and the answer.
+  const Nanos least = answer.sent_at - before->answered_at;
+  const Nanos most = answer.answered_at - before->sent_at;
+  const Nanos allowed = kNoStep + drift_over(most);
+  if (there > most + allowed) return there - most;
+  if (there < least - allowed) return there - least;
+  return std::nullopt;
+}
+
+void HolderPolicy::saw(const Sighting& answer) {
+  if (answer.sent_at == sure_since_) {
+    counted_ = answer;
+    return;
+  }
+  if (!counted_) return;
+  const Nanos there = answer.store_time - counted_->store_time;
+  const Nanos most = answer.answered_at - counted_->sent_at;
+  if (there <= most + kTick + drift_over(most)) return;
+  // At our time of sending the store's clock showed at most what it answered: what is left there
+  // then is left here, and not more.   G6
+  const Nanos unseen = there - (answer.sent_at - counted_->sent_at);
+  deadline_ = std::min(deadline_, counted_deadline_ - unseen);
+}
+
 void HolderPolicy::count_from(MonoTime sent_at, Millis granted_ttl) {
   sure_since_ = sent_at;
   const auto end = [this](MonoTime from, Millis length) {
@@ -74,6 +110,8 @@ void HolderPolicy::count_from(MonoTime sent_at, Millis granted_ttl) {
   if (settings_.max_hold.count() > 0) {
     deadline_ = std::min(deadline_, end(granted_at_, settings_.max_hold));
   }
+  counted_deadline_ = deadline_;
+  counted_.reset();
   renew_at_ = sent_at + heartbeat(granted_ttl, random_);
 }
 

@@ -10,6 +10,10 @@
 // clock starts later, so it ends later), less the time to stop the work and ttl/1000 for drift. G6
 // G7 A failed renewal is unknown, never lost: it is repeated quickly until the deadline. Heartbeats
 // go on also near the deadline; a renewal that is acknowledged in time moves it.
+//
+// A machine that was paused from outside may not know it. The store does: its own time stands in
+// every answer. What has passed there and not here is taken off the deadline (G6), and where the
+// two clocks part by more than drift it is reported, whichever of them was set (G4).
 #pragma once
 
 #include <functional>
@@ -35,6 +39,25 @@ Millis default_margin(Millis ttl);
 
 // Refuses settings whose inequality cannot hold: two renewals must fit before the deadline.
 Status check_settings(const HoldSettings& settings);
+
+// One answer: when it was asked for and when it was here on our clock, and in between the store's
+// own.
+struct Sighting {
+  MonoTime sent_at{};
+  MonoTime answered_at{};
+  Nanos store_time{0};
+};
+
+// Compares the store's clock with ours from one answer to the next.
+class StoreClock {
+ public:
+  // How far the store's clock was set against ours since the answer before; empty: what is seen is
+  // within the time that the answers took and the drift of two clocks that are kept in order.
+  std::optional<Nanos> saw(const Sighting& answer);
+
+ private:
+  std::optional<Sighting> last_;
+};
 
 class HolderPolicy {
  public:
@@ -65,6 +88,9 @@ class HolderPolicy {
   // No answer, or a fault: it may have happened. Tried again soon.
   void unknown(MonoTime now);
   void lost(Cause cause) { lost_ = cause; }
+  // The store's time in an answer; if it is the one that the deadline counts from, then after
+  // renewed(). Another one that shows more time than has passed here brings the deadline nearer.
+  void saw(const Sighting& answer);
 
  private:
   void count_from(MonoTime sent_at, Millis granted_ttl);
@@ -74,6 +100,8 @@ class HolderPolicy {
   MonoTime granted_at_;
   MonoTime sure_since_;
   MonoTime deadline_;
+  MonoTime counted_deadline_;        // as counted, whatever was seen since
+  std::optional<Sighting> counted_;  // the answer that it counts from
   MonoTime renew_at_;
   int failures_ = 0;
   std::optional<Cause> lost_;

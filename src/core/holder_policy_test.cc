@@ -139,5 +139,114 @@ TEST(HolderHeartbeat, IsSpreadSoThatAFleetDoesNotBeatInStep) {
   EXPECT_LT(beats.front(), beats.back());
 }
 
+// ---- The store's own time
+
+// An answer that was asked for at `sent`, was here 10 ms later, and was given at `store` there.
+Sighting sighting(std::int64_t sent, std::int64_t store) {
+  return {.sent_at = at(sent), .answered_at = at(sent + 10), .store_time = Millis(store)};
+}
+
+struct StepCase {
+  std::int64_t here;   // ms between the two sendings
+  std::int64_t there;  // ms between the two times of the store
+  std::int64_t step;   // zero: none is reported
+};
+
+// Reported from half a second beyond the time that both answers took, and a thousandth for drift.
+// EVIDENCE-OF: G4
+TEST(StoreClock, ReportsWhatNeitherLatencyNorDriftExplains) {
+  const StepCase cases[] = {
+      {30'000, 30'000, 0},
+      {30'000, 30'500, 0},
+      {30'000, 30'541, 1},  // 10 ms of latency, 500, and 30 for drift: beyond that
+      {30'000, 29'470, 0},
+      {30'000, 29'450, -1},
+      {30'000, 30'000 + 3'600'000, 3'600'000},
+      {30'000, 30'000 - 3'600'000, -3'600'000},
+      {30'000, 0, -30'000},
+      {0, 0, 0},
+      {3'600'000, 3'603'000, 0},  // a clock that is slewed for an hour
+      {3'600'000, 3'605'000, 1},
+      {-3'600'000, -3'600'000, 0},  // nobody asks so, but nothing breaks
+  };
+  for (const StepCase& c : cases) {
+    StoreClock clock;
+    EXPECT_FALSE(clock.saw(sighting(5000, 7'000'000))) << "the first says nothing";
+    const auto by = clock.saw(sighting(5000 + c.here, 7'000'000 + c.there));
+    EXPECT_EQ(by.has_value(), c.step != 0) << c.here << ' ' << c.there;
+    if (!by) continue;
+    EXPECT_EQ(*by > Nanos(0), c.step > 0);
+    if (std::abs(c.step) > 1) {
+      EXPECT_LE(std::chrono::abs(*by - Millis(c.step)), Millis(10)) << c.here << ' ' << c.there;
+    }
+    EXPECT_FALSE(clock.saw(sighting(6000 + c.here, 7'001'000 + c.there))) << "once";
+  }
+}
+
+// A slow answer explains more: the store may have read its clock first or last.
+TEST(StoreClock, AllowsForTheTimeThatAnAnswerTook) {
+  for (const std::int64_t within : {0, 4000}) {
+    StoreClock clock;
+    EXPECT_FALSE(clock.saw(sighting(0, 0)));
+    EXPECT_FALSE(clock.saw(
+        {.sent_at = at(1000), .answered_at = at(5000), .store_time = Millis(1000 + within)}));
+    EXPECT_FALSE(clock.saw(sighting(6000, 6000)));
+  }
+}
+
+HolderPolicy counted_policy(Random& random) {
+  const HoldSettings s{.ttl = Millis(90'000), .grace = Millis(10'000), .margin = Millis(500)};
+  HolderPolicy policy(s, at(1000), s.ttl, random);
+  policy.saw(sighting(1000, 500'000));
+  return policy;
+}
+
+// EVIDENCE-OF: G6
+TEST(HolderDeadline, ComesNearerByWhatHasPassedAtTheStoreOnly) {
+  SeededRandom random(7);
+  HolderPolicy policy = counted_policy(random);
+  const MonoTime counted = policy.deadline();
+  policy.saw(sighting(21'000, 520'000));
+  EXPECT_EQ(policy.deadline(), counted) << "the same time here and there";
+  policy.saw(sighting(21'000, 520'020));
+  EXPECT_EQ(policy.deadline(), counted) << "within drift and a tick";
+  // Paused for half a minute, and our clock does not show it.
+  policy.saw(sighting(22'000, 551'000));
+  EXPECT_EQ(policy.deadline(), counted - Millis(30'000));
+  policy.saw(sighting(23'000, 552'000));
+  EXPECT_EQ(policy.deadline(), counted - Millis(30'000)) << "once, not again and again";
+  // What was gained there does not come back here.
+  policy.saw(sighting(24'000, 400'000));
+  EXPECT_EQ(policy.deadline(), counted - Millis(30'000));
+}
+
+// EVIDENCE-OF: G6
+TEST(HolderDeadline, IsOverAtOnceWhenTheStoreShowsThatTheLeaseIs) {
+  SeededRandom random(8);
+  HolderPolicy policy = counted_policy(random);
+  policy.saw(sighting(2000, 501'000 + 3'600'000));
+  EXPECT_EQ(policy.standing(at(2010)), Standing::Overdue);
+}
+
+TEST(HolderDeadline, CountsAnewFromARenewalWhateverPassedBefore) {
+  SeededRandom random(9);
+  HolderPolicy policy = counted_policy(random);
+  policy.saw(sighting(22'000, 551'000));
+  policy.renewed(at(30'000), Millis(90'000), at(30'010));
+  policy.saw(sighting(30'000, 560'000));
+  EXPECT_EQ(policy.deadline(), at(30'000 + 90'000 - 10'000 - 500 - 91));
+  policy.saw(sighting(31'000, 561'000));
+  EXPECT_EQ(policy.deadline(), at(30'000 + 90'000 - 10'000 - 500 - 91));
+}
+
+TEST(HolderDeadline, HangsOnNothingWhereTheStoreTellsNoTime) {
+  SeededRandom random(10);
+  const HoldSettings s{.ttl = Millis(90'000), .grace = Millis(10'000), .margin = Millis(500)};
+  HolderPolicy policy(s, at(1000), s.ttl, random);
+  const MonoTime counted = policy.deadline();
+  policy.saw(sighting(22'000, 3'600'000));  // nothing to compare it with
+  EXPECT_EQ(policy.deadline(), counted);
+}
+
 }  // namespace
 }  // namespace stint::core

@@ -1,6 +1,8 @@
 #include "holder/keeper.h"
 
 #include <algorithm>
+#include <utility>
+#include <variant>
 
 #include "base/check.h"
 
@@ -20,6 +22,11 @@ Keeper::Keeper(api::Leases& leases, const Clock& clock, Random& random,
     std::optional<core::HolderPolicy> policy;
     if (one.granted_ttl.count() > 0) {
       policy.emplace(settings_for(one), one.sent_at, one.granted_ttl, random_);
+    }
+    if (policy && one.store_time) {
+      const core::Sighting first{one.sent_at, one.answered_at, *one.store_time};
+      policy->saw(first);
+      [[maybe_unused]] const auto nothing_before = store_clock_.saw(first);
     }
     CHECK(policy || one.borrowed, "a lease of our own without its ttl");
     all_.push_back({std::move(one), policy});
@@ -78,6 +85,22 @@ void Keeper::look() {
   }
 }
 
+// Every answer has the store's own time: it may show what our clock does not.   G4 G6
+void Keeper::compare(One& one, MonoTime sent_at, const api::HoldAnswer& answer) {
+  const auto store_time = std::visit([](const auto& any) { return any.store_time; }, answer);
+  if (!store_time) return;
+  const core::Sighting seen{sent_at, clock_.mono(), *store_time};
+  if (one.policy) one.policy->saw(seen);
+  if (const auto by = store_clock_.saw(seen)) stepped_ = stepped_.value_or(Nanos(0)) + *by;
+}
+
+std::optional<Millis> Keeper::take_step() {
+  const MutexLock lock(mutex_);
+  const auto by = std::exchange(stepped_, std::nullopt);
+  if (!by) return std::nullopt;
+  return std::chrono::duration_cast<Millis>(*by);
+}
+
 // A fault is never a loss: it is unknown whether the renewal took effect.
 void Keeper::answer(One& one, MonoTime sent_at, const Result<api::HoldAnswer>& answer, bool due) {
   if (!answer) {
@@ -86,6 +109,7 @@ void Keeper::answer(One& one, MonoTime sent_at, const Result<api::HoldAnswer>& a
     return;
   }
   if (const auto* lost = std::get_if<api::Lost>(&*answer)) {
+    compare(one, sent_at, *answer);
     if (one.policy) one.policy->lost(lost->cause);
     note_lost(one, *lost);
     return;
@@ -99,11 +123,14 @@ void Keeper::answer(One& one, MonoTime sent_at, const Result<api::HoldAnswer>& a
     if (one.kept.granted_ttl.count() > 0) {
       one.policy.emplace(settings_for(one.kept), sent_at, one.kept.granted_ttl, random_);
     }
+    compare(one, sent_at, *answer);
     return;
   }
-  if (!due) return;
-  trouble_.clear();
-  one.policy->renewed(sent_at, held.granted_ttl, clock_.mono());
+  if (due) {
+    trouble_.clear();
+    one.policy->renewed(sent_at, held.granted_ttl, clock_.mono());
+  }
+  compare(one, sent_at, *answer);
 }
 
 void Keeper::note_lost(const One& one, const api::Lost& lost) {

@@ -22,6 +22,9 @@ struct Kept {
   // An ancestor's: looked at as often as its holder renews it, never renewed or released by us.
   bool borrowed = false;
   Millis lent_ttl{0};  // borrowed: the lease's whole ttl; granted_ttl is what is left of it
+  // The answer to that request: when it was here, and the store's own time in it.
+  MonoTime answered_at{};
+  std::optional<Nanos> store_time = std::nullopt;
 };
 
 struct KeeperState {
@@ -50,6 +53,8 @@ class Keeper {
 
   KeeperState state() const;
   MonoTime next() const;
+  // By how much the store's clock was set against ours since this was last asked; empty: not.   G4
+  std::optional<Millis> take_step();
 
  private:
   struct One {
@@ -61,6 +66,7 @@ class Keeper {
   void answer(One& one, MonoTime sent_at, const Result<api::HoldAnswer>& answer, bool due)
       REQUIRES(mutex_);
   void note_lost(const One& one, const api::Lost& lost) REQUIRES(mutex_);
+  void compare(One& one, MonoTime sent_at, const api::HoldAnswer& answer) REQUIRES(mutex_);
 
   api::Leases& leases_;
   const Clock& clock_;
@@ -69,6 +75,8 @@ class Keeper {
 
   mutable Mutex mutex_;
   std::vector<One> all_ GUARDED_BY(mutex_);
+  core::StoreClock store_clock_ GUARDED_BY(mutex_);  // one store, whatever the lease
+  std::optional<Nanos> stepped_ GUARDED_BY(mutex_);
   std::optional<api::Lost> lost_ GUARDED_BY(mutex_);
   std::string lost_resource_ GUARDED_BY(mutex_);
   std::string trouble_ GUARDED_BY(mutex_);

@@ -10,21 +10,23 @@
 
 namespace stint::holder {
 
-KeeperThread::KeeperThread(Keeper& keeper, std::function<void()> renewed, os::EventFd wake,
-                           os::EventFd news)
+KeeperThread::KeeperThread(Keeper& keeper, std::function<void()> renewed,
+                           std::function<void()> told, os::EventFd wake, os::EventFd news)
     : keeper_(keeper),
       renewed_(std::move(renewed)),
+      told_(std::move(told)),
       wake_(std::move(wake)),
       news_(std::move(news)) {}
 
 Result<std::unique_ptr<KeeperThread>> KeeperThread::make(Keeper& keeper,
-                                                         std::function<void()> renewed) {
+                                                         std::function<void()> renewed,
+                                                         std::function<void()> told) {
   auto wake = os::EventFd::make();
   if (!wake) return wake.error();
   auto news = os::EventFd::make();
   if (!news) return news.error();
-  return std::unique_ptr<KeeperThread>(
-      new KeeperThread(keeper, std::move(renewed), std::move(*wake), std::move(*news)));
+  return std::unique_ptr<KeeperThread>(new KeeperThread(keeper, std::move(renewed), std::move(told),
+                                                        std::move(*wake), std::move(*news)));
 }
 
 Status KeeperThread::start() {
@@ -62,6 +64,7 @@ void KeeperThread::loop() {
     keeper_.step();
     if (renewed_) renewed_();
     news_.signal();
+    if (told_) told_();
   }
 }
 

@@ -13,10 +13,11 @@ namespace stint::holder {
 
 class KeeperThread {
  public:
-  // `keeper` must outlive it. `renewed` is called on the thread after every renewal and look,
-  // before anybody else can know of it. Errors: out of descriptors.
-  static Result<std::unique_ptr<KeeperThread>> make(Keeper& keeper,
-                                                    std::function<void()> renewed = {});
+  // `keeper` must outlive it. Both are called on the thread after every renewal and look: `renewed`
+  // before anybody else can know of it, `told` when they do, so that it may take its time. Errors:
+  // out of descriptors.
+  static Result<std::unique_ptr<KeeperThread>> make(Keeper& keeper, std::function<void()> renewed,
+                                                    std::function<void()> told);
   ~KeeperThread();  // joins
   KeeperThread(const KeeperThread&) = delete;
   KeeperThread& operator=(const KeeperThread&) = delete;
@@ -34,11 +35,13 @@ class KeeperThread {
   void stop();
 
  private:
-  KeeperThread(Keeper& keeper, std::function<void()> renewed, os::EventFd wake, os::EventFd news);
+  KeeperThread(Keeper& keeper, std::function<void()> renewed, std::function<void()> told,
+               os::EventFd wake, os::EventFd news);
   void loop();
 
   Keeper& keeper_;
   const std::function<void()> renewed_;
+  const std::function<void()> told_;
   os::EventFd wake_;
   os::EventFd news_;
   std::atomic<bool> stop_ = false;

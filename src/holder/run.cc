@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "holder/clock_step.h"
 #include "os/errand.h"
 
 namespace stint::holder {
@@ -134,7 +135,8 @@ class Run {
                                       .progress_timeout = request_.progress_timeout,
                                       .progress_on_output = request_.progress_on_output,
                                       .deadline_moved = hooks_.deadline_moved,
-                                      .say = hooks_.say};
+                                      .say = hooks_.say,
+                                      .clock_stepped = [&](Millis by) { report_step(taken, by); }};
     std::vector<ResourceName> watched;
     for (const Kept& kept : taken.kept) watched.push_back(kept.grip.resource);
     Supervisor supervisor(leases_, clock_, signals_, keeper, supervised, std::move(watched),
@@ -177,6 +179,18 @@ class Run {
   static std::string cause_of(const RunEnd& end) {
     if (end.lost) return std::string(core::word(end.lost->cause));
     return end.how == RunEnd::How::Stalled ? "stalled" : "deadline";
+  }
+
+  // G4: what it did to the leases is for people to judge; the guards hold regardless.
+  void report_step(const Taken& taken, Millis by) {
+    const api::Grip& grip = taken.kept.front().grip;
+    hooks_.say(clock_step_line(by));
+    const auto recorded = events_.record(clock_step_event({.at = clock_.wall(),
+                                                           .resource = grip.resource,
+                                                           .token = grip.token,
+                                                           .owner = request_.owner,
+                                                           .by = by}));
+    if (!recorded) hooks_.say(cat("this could not be recorded: ", recorded.error().message));
   }
 
   // False: the store cannot be reached, and that may be why we are here.

@@ -77,8 +77,11 @@ Result<RunEnd> Supervisor::run() {
   progress_seen_ = os::awake();
   // The guardian learns of a renewal from whoever was answered, not from the loop: that may be held
   // up, by a terminal that is stopped or a disk that is busy, while the lease is kept.
-  auto thread =
-      KeeperThread::make(keeper_, [this] { tree_->set_kill_at(keeper_.state().kill_at); });
+  auto thread = KeeperThread::make(
+      keeper_, [this] { tree_->set_kill_at(keeper_.state().kill_at); },
+      [this] {
+        if (const auto by = keeper_.take_step()) request_.clock_stepped(*by);
+      });
   if (!thread) return thread.error();
   thread_ = std::move(*thread);
   if (auto spare = os::spare_descriptors(kSpareDescriptors); !spare) return spare.error();

@@ -26,6 +26,8 @@ struct SuperviseRequest {
   bool progress_on_output = false;
   std::function<void(MonoTime deadline)> deadline_moved;
   std::function<void(const std::string&)> say;
+  // The store's clock was set, by this much. Called on the keeper's thread.
+  std::function<void(Millis)> clock_stepped;
 };
 
 struct RunEnd {

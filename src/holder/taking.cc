@@ -102,7 +102,9 @@ class Taking {
                             .sent_at = sent_at,
                             .granted_ttl = granted.granted_ttl,
                             .borrowed = false,
-                            .lent_ttl = {}});
+                            .lent_ttl = {},
+                            .answered_at = clock_.mono(),
+                            .store_time = granted.store_time});
       taken.grants.push_back(std::move(granted));
     }
     const bool first_is_old = taken.kept.size() > 1;
@@ -127,7 +129,9 @@ class Taking {
                                      " was lost before the work could start")};
       }
       taken.kept[i].sent_at = sent_at;
+      taken.kept[i].answered_at = clock_.mono();
       taken.kept[i].granted_ttl = std::get<api::Held>(*renewed).granted_ttl;
+      taken.kept[i].store_time = std::get<api::Held>(*renewed).store_time;
     }
     return {};
   }

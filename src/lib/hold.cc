@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "holder/clock_step.h"
 #include "lib/faces.h"
 #include "os/pause.h"
 
@@ -45,7 +46,8 @@ Hold::Hold(std::shared_ptr<ClientState> client, AcquireOptions options,
 
 Status Hold::start(const std::shared_ptr<Hold>& hold) {
   const SignalsBlocked blocked;
-  auto keeping = holder::KeeperThread::make(hold->keeper_);
+  auto keeping =
+      holder::KeeperThread::make(hold->keeper_, {}, [raw = hold.get()] { raw->note_step(); });
   if (!keeping) return keeping.error();
   hold->keeping_ = std::move(*keeping);
   if (auto started = hold->keeping_->start(); !started) return started;
@@ -87,6 +89,17 @@ void Hold::watch_loop() {
   }
   // Lost or released: never renewed again.
   keeping_->stop();
+}
+
+void Hold::note_step() {
+  const auto by = keeper_.take_step();
+  if (!by) return;
+  [[maybe_unused]] const auto recorded = client_->opened->events().record(
+      holder::clock_step_event({.at = client_->clock.wall(),
+                                .resource = kept_.grip.resource,
+                                .token = kept_.grip.token,
+                                .owner = kept_.grip.owner.value_or(Owner()),
+                                .by = *by}));
 }
 
 // Both threads wake up together after a suspend: a renewal that is quicker than this look does not

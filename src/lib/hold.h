@@ -57,6 +57,7 @@ class Hold {
 
  private:
   void watch_loop();
+  void note_step();
   Outcome<Lease, Lost> told(const Result<api::HoldAnswer>& answer);
   void lose(const Lost& lost);
   Lost overdue(const holder::KeeperState& state, MonoTime deadline) const;

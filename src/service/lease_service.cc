@@ -40,6 +40,14 @@ WallTime LeaseService::wall_of(const Snapshot& snapshot) const {
   return snapshot.store_wall.value_or(clock_.wall());
 }
 
+// A store that is set back may go on counting from where it was (Redis): whoever compares wants to
+// know of the wall clock behind it.   G4
+std::optional<Nanos> LeaseService::time_of(const Snapshot& snapshot) const {
+  const bool wall = store_.capabilities().clock == store::Capabilities::ClockKind::Wall;
+  if (wall && snapshot.store_wall) return Nanos(snapshot.store_wall->time_since_epoch());
+  return snapshot.store_time;
+}
+
 // Every look at a lease needs it, and it hardly ever changes.
 Result<Meta> LeaseService::meta_of(const store::Entry& entry) {
   {
@@ -388,7 +396,7 @@ Result<api::AcquireAnswer> LeaseService::acquire(const api::AcquireRequest& requ
                        .granted_ttl = settled->granted_ttl,
                        .replayed = settled->decision.outcome == core::Outcome::Replayed,
                        .previous_progress = {},
-                       .store_time = settled->after.store_time};
+                       .store_time = time_of(settled->after)};
   const core::Work& before = settled->work_before;
   if (before.progress_token < lease.token) granted.previous_progress = before.progress;
   return api::AcquireAnswer(std::move(granted));
@@ -400,12 +408,12 @@ Result<api::HoldAnswer> LeaseService::hold(const api::Grip& grip, const core::Ve
   if (!settled) return settled.error();
   const api::Lease lease = lease_of(settled->after);
   if (settled->decision.outcome == core::Outcome::Lost) {
-    return api::HoldAnswer(api::Lost{settled->decision.cause, lease});
+    return api::HoldAnswer(api::Lost{settled->decision.cause, lease, time_of(settled->after)});
   }
   return api::HoldAnswer(
       api::Held{.lease = lease,
                 .granted_ttl = settled->granted_ttl,
-                .store_time = settled->after.store_time,
+                .store_time = time_of(settled->after),
                 .replayed = settled->decision.outcome == core::Outcome::EndedBefore});
 }
 
@@ -458,12 +466,12 @@ Result<api::HoldAnswer> LeaseService::order(const api::OrderRequest& request,
   if (!settled) return settled.error();
   const api::Lease lease = lease_of(settled->after);
   if (settled->decision.outcome == core::Outcome::Lost) {
-    return api::HoldAnswer(api::Lost{settled->decision.cause, lease});
+    return api::HoldAnswer(api::Lost{settled->decision.cause, lease, time_of(settled->after)});
   }
   return api::HoldAnswer(
       api::Held{.lease = lease,
                 .granted_ttl = settled->granted_ttl,
-                .store_time = settled->after.store_time,
+                .store_time = time_of(settled->after),
                 .replayed = settled->decision.outcome == core::Outcome::MovedBefore});
 }
 

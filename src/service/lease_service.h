@@ -62,6 +62,7 @@ class LeaseService final : public api::Leases {
   store::Sync sync_of(const core::Change& change) const;
   api::Lease lease_of(const Snapshot& snapshot) const;
   WallTime wall_of(const Snapshot& snapshot) const;
+  std::optional<Nanos> time_of(const Snapshot& snapshot) const;
   void note_refusal(const api::AcquireRequest& request, const api::Lease& lease);
 
   store::Store& store_;

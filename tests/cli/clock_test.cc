@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "base/text.h"
+#include "tests/cli/faketime.h"
 #include "tests/cli/stint.h"
 #include "tests/support/asleep.h"
 #include "tests/support/mounts.h"
@@ -20,20 +21,6 @@ constexpr const char* kBootId = "/proc/sys/kernel/random/boot_id";
 constexpr const char* kMachineId = "/etc/machine-id";
 
 // ---- Stepped wall clocks
-
-constexpr const char* kLibrary = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1";
-constexpr const char* kPreload = REAL_TIMERS ":/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1";
-
-#define SKIP_WITHOUT_FAKETIME() \
-  if (::access(kLibrary, R_OK) != 0) GTEST_SKIP() << "libfaketime is not installed: faketime"
-
-// The same command with a wall clock that is this much ahead ("+1h") or behind ("-10y").
-Command stepped(Command command, const std::string& by) {
-  command.env.emplace_back("LD_PRELOAD", kPreload);
-  command.env.emplace_back("FAKETIME", by);
-  command.env.emplace_back("FAKETIME_DONT_FAKE_MONOTONIC", "1");
-  return command;
-}
 
 class SteppedClock : public ::testing::TestWithParam<const char*> {};
 

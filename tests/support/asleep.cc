@@ -15,7 +15,7 @@ Machine::Machine(std::string file) : file_(std::move(file)) { write(); }
 
 // In place: the programs have the file mapped.
 void Machine::write() const {
-  const os::Fd fd(::open(file_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  const os::Fd fd(::open(file_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
   const std::int64_t words[] = {asleep_.count(), stepped_.count()};
   CHECK(fd && ::pwrite(fd.get(), words, sizeof words, 0) == sizeof words, "the machine's file");
 }

@@ -44,6 +44,7 @@ Status Server::launch() {
   }
   Command start = command();
   start.die_with_parent = true;
+  start.env.insert(start.env.end(), environment_.begin(), environment_.end());
   child_ = std::make_unique<Child>(start);
   return {};
 }

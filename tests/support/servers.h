@@ -12,7 +12,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -30,6 +32,10 @@ class Server {
   std::uint16_t port() const { return port_; }
   virtual std::string url() const = 0;
   const std::string& folder() const { return folder_.path(); }
+
+  // For the server alone, not for what prepares its folder; from the next start on.
+  using Environment = std::vector<std::pair<std::string, std::optional<std::string>>>;
+  void with_environment(Environment more) { environment_ = std::move(more); }
 
   // Returns when it answers. Also after kill9() and stop(): on the same port, with what the disk
   // has.
@@ -63,6 +69,7 @@ class Server {
 
   const TempDir folder_;
   const std::uint16_t port_;
+  Environment environment_;
   bool prepared_ = false;
   std::unique_ptr<Child> child_;
 };

@@ -8,7 +8,7 @@
 namespace stint::store::postgres {
 namespace {
 
-enum Column { kConflict, kHad, kJudgedAt, kRevision, kEpoch, kMarked, kXid, kColumns };
+enum Column { kConflict, kHad, kJudgedAt, kGiven, kRevision, kMark, kMarked, kXid, kColumns };
 
 std::int16_t number_of(Step::Kind kind) {
   switch (kind) {
@@ -94,7 +94,7 @@ Params commit_params(const std::vector<Step>& steps, const CommitSettings& setti
   Params out;
   settings.wait_ms ? out.integer(*settings.wait_ms) : out.null(Params::Null::Integer);
   settings.sync ? out.text(*settings.sync) : out.null(Params::Null::Text);
-  settings.epoch ? out.integer(*settings.epoch) : out.null(Params::Null::Integer);
+  settings.mark ? out.bigint(*settings.mark) : out.null(Params::Null::Bigint);
   out.smallints(places).smallints(kinds).byte_arrays(keys).bigints(expected).smallints(demands);
   out.byte_arrays(contents).smallints(timers).bigints(ttls);
   changing.empty() ? out.null(Params::Null::ByteArrays) : out.byte_arrays(changing);
@@ -110,10 +110,14 @@ Result<Committed> committed(const Rows& rows, const std::vector<Step>& steps) {
   if (!at) return at.error();
   if (had->size() != steps.size()) return unavailable("the server answered for other steps");
   Committed done;
+  Version given = 0;
   if (!rows.is_null(0, kRevision)) {
     const auto revision = rows.bigint(0, kRevision);
+    const auto version = rows.bigint(0, kGiven);
     if (!revision) return revision.error();
+    if (!version) return version.error();
     done.revision = static_cast<std::uint64_t>(*revision);
+    given = static_cast<Version>(*version);
   }
   done.versions.resize(steps.size());
   const std::vector<std::size_t> order = in_key_order(steps);
@@ -123,7 +127,7 @@ Result<Committed> committed(const Rows& rows, const std::vector<Step>& steps) {
     switch (step.kind) {
       case Step::Kind::Check:
       case Step::Kind::Touch: version = static_cast<Version>((*had)[i]); break;
-      case Step::Kind::Set: version = done.revision; break;
+      case Step::Kind::Set: version = given; break;
       case Step::Kind::Remove:
       case Step::Kind::Append: version = 0; break;
     }
@@ -140,10 +144,10 @@ Result<CommitResult> commit_result(const Rows& rows, const std::vector<Step>& st
   if (auto ok = rows.expect_columns(kColumns); !ok) return ok.error();
   if (rows.count() != 1) return unavailable("the server answered with no row, or several");
   CommitResult out;
-  if (!rows.is_null(0, kEpoch)) {
-    const auto epoch = rows.integer(0, kEpoch);
-    if (!epoch) return epoch.error();
-    out.epoch = *epoch;
+  if (!rows.is_null(0, kMark)) {
+    const auto mark = rows.bigint(0, kMark);
+    if (!mark) return mark.error();
+    out.mark = *mark;
   }
   if (!rows.is_null(0, kConflict)) {
     const auto place = rows.integer(0, kConflict);

@@ -13,19 +13,19 @@ namespace stint::store::postgres {
 struct CommitSettings {
   std::optional<std::int32_t> wait_ms;  // through a pooler: how long to wait for a row
   std::optional<std::string> sync;      // synchronous_commit; empty: as it is
-  std::optional<std::int32_t> epoch;    // empty: to be found out
+  std::optional<std::int64_t> mark;     // of the epoch; empty: to be found out
 };
 
 // The steps in key order, so that rows are locked in that order whoever commits.
 Params commit_params(const std::vector<Step>& steps, const CommitSettings& settings);
 
 constexpr const char* kCommitSql =
-    "SELECT conflict, had, judged_at, revision, epoch, marked, own_xid FROM"
+    "SELECT conflict, had, judged_at, given, revision, mark, marked, own_xid FROM"
     " $S.commit($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
 
 struct CommitResult {
   CommitAnswer answer;
-  std::optional<std::int32_t> epoch;
+  std::optional<std::int64_t> mark;
   std::vector<std::string> marked;  // keys that somebody waits for
   std::int64_t xid = 0;
 };

@@ -74,8 +74,8 @@ class Connection {
   // What has arrived, without waiting. Breaks the connection if it has ended.
   std::vector<Notification> notifications();
 
-  // Learned from commits; it stays as it is while the connection lives.
-  std::optional<std::int32_t> epoch;
+  // Of the epoch, learned from commits; the server sees when it no longer holds.
+  std::optional<std::int64_t> mark;
 
  private:
   Connection(pg_conn* conn, const Settings& settings, const Clock& clock, bool pooled);

@@ -123,7 +123,7 @@ PostgresStore::PostgresStore(Settings settings, const Clock& clock)
       renewal_(statement(settings_, "stint_renewal", postgres::kRenewalSql)),
       wake_(statement(settings_, "stint_wake", "SELECT $S.wake($1, $2)")),
       appended_(statement(settings_, "stint_appended", kAppended)),
-      revision_(statement(settings_, "stint_revision", "SELECT s.last_value FROM $S.version s")),
+      revision_(statement(settings_, "stint_revision", "SELECT s.last_value FROM $S.revision s")),
       pool_(settings_, clock) {}
 
 PostgresStore::~PostgresStore() = default;
@@ -305,7 +305,7 @@ Result<CommitAnswer> PostgresStore::commit_once(const std::vector<Step>& steps, 
     how.wait_ms = static_cast<std::int32_t>(
         std::clamp<std::int64_t>(settings_.timeout.count() * 4 / 5, 1, INT32_MAX));
   } else {
-    how.epoch = (*loan)->epoch;
+    how.mark = (*loan)->mark;
   }
   if (sync == Sync::Relaxed) how.sync = "off";
   if (sync == Sync::Durable && relaxed_by_default_) how.sync = "on";
@@ -336,7 +336,7 @@ Result<CommitAnswer> PostgresStore::answered(postgres::Pool::Loan& loan, const R
                                              const std::vector<Step>& steps) {
   auto result = postgres::commit_result(rows, steps);
   if (!result) return result.error();
-  if (!loan->pooled()) loan->epoch = result->epoch;
+  if (!loan->pooled()) loan->mark = result->mark;
   if (!result->marked.empty()) wake(*loan, result->marked, result->xid);
   return std::move(result->answer);
 }

@@ -22,7 +22,7 @@ Outcome<Rows> hello(Connection& conn, const Settings& settings, MonoTime until) 
           "SELECT m.product, m.version, pg_is_in_recovery(), current_setting('fsync') = 'on',"
           " current_setting('synchronous_commit') = 'off',"
           " current_setting('transaction_isolation'), pg_backend_pid(),"
-          " (SELECT s.last_value FROM $S.version s) FROM $S.meta m")};
+          " (SELECT s.last_value FROM $S.revision s) FROM $S.meta m")};
   return conn.run(ask, Params(), until);
 }
 

@@ -16,8 +16,12 @@
 //    key order. So no circle of waiters can form.
 //  - A number of the sequence, and a transaction's own number, can come again after a crash that
 //    took commits that were not synced, and in a restored copy. `mark` is an unlogged table: empty
-//    after any crash; and it names the start of the server. Without its row the first commit begins
-//    a new epoch, synced, and moves the sequence on.
+//    after any crash; and it names the start of the server, and the file of the table that it
+//    speaks of: a dump that is read back makes another, also while the server runs on. Without its
+//    row the first commit begins a new epoch, synced, and moves the sequence on, beyond the clock:
+//    no version that a holder has seen in what was replaced comes again, however old the dump is.
+//  - The revision is a sequence of its own and is not moved on: it tells a restored copy by being
+//    lower than what was seen.
 #include "store/postgres/schema.h"
 
 namespace stint::store::postgres {
@@ -42,8 +46,12 @@ CREATE TABLE $S.record (
 ) WITH (fillfactor = 80);
 CREATE SEQUENCE $S.version;
 SELECT pg_catalog.nextval('$S.version');
+CREATE SEQUENCE $S.revision;
+SELECT pg_catalog.nextval('$S.revision');
 CREATE SEQUENCE $S.nth;
-CREATE UNLOGGED TABLE $S.mark (started timestamptz NOT NULL, epoch integer NOT NULL);
+CREATE UNLOGGED TABLE $S.mark (
+  started timestamptz NOT NULL, home bigint NOT NULL, epoch integer NOT NULL
+);
 CREATE UNLOGGED TABLE $S.waiter (key bytea, pid integer, PRIMARY KEY (key, pid));
 COMMENT ON TABLE $S.meta IS 'Stint: version of this schema; epoch grows with each start of the server';
 COMMENT ON TABLE $S.record IS 'Stint: all records. Read stint.leases and stint.events instead; do not write';
@@ -54,36 +62,41 @@ COMMENT ON TABLE $S.waiter IS 'Stint: who is to be notified of a change';
 const char* const kFunctions = R"sql(
 CREATE OR REPLACE FUNCTION $S.current_epoch() RETURNS integer LANGUAGE plpgsql AS $f$
 DECLARE
+  file CONSTANT bigint := pg_relation_filenode('$S.record');
   found integer;
 BEGIN
-  SELECT m.epoch INTO found FROM $S.mark m WHERE m.started = pg_postmaster_start_time();
+  SELECT m.epoch INTO found FROM $S.mark m
+   WHERE m.started = pg_postmaster_start_time() AND m.home = file;
   IF found IS NOT NULL THEN
     RETURN found;
   END IF;
   LOCK TABLE $S.mark IN EXCLUSIVE MODE;
   -- Somebody else may have been quicker.
-  SELECT m.epoch INTO found FROM $S.mark m WHERE m.started = pg_postmaster_start_time();
+  SELECT m.epoch INTO found FROM $S.mark m
+   WHERE m.started = pg_postmaster_start_time() AND m.home = file;
   IF found IS NOT NULL THEN
     RETURN found;
   END IF;
   UPDATE $S.meta SET epoch = epoch + 1 RETURNING epoch INTO found;
-  PERFORM setval('$S.version', nextval('$S.version') + 1048576);
+  PERFORM setval('$S.version', greatest(nextval('$S.version') + 1048576,
+    (extract(epoch FROM clock_timestamp()) * 1000000)::bigint));
   DELETE FROM $S.mark;
-  INSERT INTO $S.mark VALUES (pg_postmaster_start_time(), found);
+  INSERT INTO $S.mark VALUES (pg_postmaster_start_time(), file, found);
   PERFORM set_config('stint.epoch_begun', txid_current()::text, true);
   RETURN found;
 END $f$;
 
 CREATE OR REPLACE FUNCTION $S.commit(
-  wait_ms integer, sync text, known_epoch integer, places smallint[], kinds smallint[], keys bytea[],
+  wait_ms integer, sync text, known_mark bigint, places smallint[], kinds smallint[], keys bytea[],
   expected bigint[], demands smallint[], contents bytea[], timers smallint[], ttls bigint[],
   changing bytea[],
-  OUT conflict integer, OUT had bigint[], OUT judged_at timestamptz, OUT revision bigint,
-  OUT epoch integer, OUT marked bytea[], OUT own_xid bigint)
+  OUT conflict integer, OUT had bigint[], OUT judged_at timestamptz, OUT given bigint,
+  OUT revision bigint, OUT mark bigint, OUT marked bytea[], OUT own_xid bigint)
 LANGUAGE plpgsql AS $f$
 #variable_conflict use_variable
 DECLARE
   updates integer; inserts integer; deletes integer; done integer;
+  home bigint; epoch integer; asked boolean := false;
 BEGIN
   IF wait_ms IS NOT NULL THEN
     -- Through a pooler, where a session's own settings do not hold.
@@ -92,10 +105,18 @@ BEGIN
             set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
             set_config('enable_mergejoin', 'off', true), set_config('jit', 'off', true);
   END IF;
-  epoch := known_epoch;
-  IF changing IS NOT NULL AND epoch IS NULL THEN
-    -- Before any record is locked: this may wait for others that do the same.
-    epoch := $S.current_epoch();
+  -- What the caller knows of the epoch counts for the file that it was told of.
+  mark := known_mark;
+  IF changing IS NOT NULL THEN
+    home := pg_relation_filenode('$S.record');
+    IF known_mark >> 32 = home THEN
+      epoch := known_mark & 4294967295;
+    ELSE
+      -- Before any record is locked: this may wait for others that do the same.
+      epoch := $S.current_epoch();
+      asked := true;
+      mark := home << 32 | epoch;
+    END IF;
   END IF;
   -- Lock in key order, judge each when it is locked.
   SELECT array_agg(coalesce(w.version, c.version, 0)),
@@ -118,7 +139,7 @@ BEGIN
       WHERE r.key = k.key AND k.kind = 0 FOR KEY SHARE) c ON true;
   judged_at := clock_timestamp();
   -- An epoch is begun for good, whatever this commit is.
-  IF known_epoch IS NULL AND current_setting('stint.epoch_begun', true) = txid_current()::text THEN
+  IF asked AND current_setting('stint.epoch_begun', true) = txid_current()::text THEN
     PERFORM set_config('synchronous_commit', 'on', true);
   ELSIF conflict IS NOT NULL THEN
     PERFORM set_config('synchronous_commit', 'off', true);
@@ -129,12 +150,13 @@ BEGIN
     RETURN;
   END IF;
   IF changing IS NOT NULL THEN
-    revision := nextval('$S.version');
+    given := nextval('$S.version');
+    revision := nextval('$S.revision');
   END IF;
   IF updates > 0 THEN
     UPDATE $S.record r
        SET value = CASE WHEN s.kind = 1 THEN s.content ELSE r.value END,
-           version = CASE WHEN s.kind = 1 THEN revision ELSE r.version END,
+           version = CASE WHEN s.kind = 1 THEN given ELSE r.version END,
            at = CASE WHEN s.timer = 0 THEN greatest(judged_at, r.at) ELSE judged_at END,
            fires_at = CASE s.timer WHEN 0 THEN r.fires_at WHEN 1 THEN NULL
              WHEN 2 THEN judged_at + s.ttl * interval '1 millisecond'
@@ -153,7 +175,7 @@ BEGIN
       SELECT CASE WHEN s.kind < 4 THEN s.key ELSE s.key || convert_to(
                lpad(epoch::text, 5, '0') || lpad(txid_current()::text, 14, '0')
                  || lpad(s.place::text, 2, '0'), 'UTF8') END,
-             s.content, coalesce(revision, 1), judged_at,
+             s.content, coalesce(given, 1), judged_at,
              CASE WHEN s.timer = 2 THEN judged_at + s.ttl * interval '1 millisecond' END,
              CASE WHEN s.timer = 2 THEN s.ttl END,
              CASE WHEN s.kind = 4 THEN epoch END,

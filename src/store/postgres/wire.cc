@@ -130,6 +130,7 @@ Params& Params::null(Null type) {
   switch (type) {
     case Null::Text: return add(kText, std::nullopt);
     case Null::Integer: return add(kInt4, std::nullopt);
+    case Null::Bigint: return add(kInt8, std::nullopt);
     case Null::ByteArrays: return add(kByteaArray, std::nullopt);
   }
   return *this;

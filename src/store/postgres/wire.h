@@ -28,7 +28,7 @@ class Params {
   Params& smallints(const std::vector<std::int16_t>& values);
   Params& bigints(const std::vector<std::int64_t>& values);
   Params& byte_arrays(const std::vector<std::string_view>& values);
-  enum class Null { Text, Integer, ByteArrays };
+  enum class Null { Text, Integer, Bigint, ByteArrays };
   Params& null(Null type);
 
   std::size_t size() const { return types_.size(); }

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -76,6 +77,21 @@ extern "C" int clock_gettime(clockid_t id, timespec* out) noexcept {
   if (id == CLOCK_BOOTTIME) *out = spec(nanos(*out) + asleep());
   if (id == CLOCK_REALTIME) *out = spec(nanos(*out) + asleep() + stepped());
   return 0;
+}
+
+// Servers ask so too.
+extern "C" int gettimeofday(timeval* __restrict out, void* __restrict) noexcept {
+  timespec now{};
+  if (clock_gettime(CLOCK_REALTIME, &now) != 0) return -1;
+  *out = {.tv_sec = now.tv_sec, .tv_usec = now.tv_nsec / 1000};
+  return 0;
+}
+
+extern "C" time_t time(time_t* out) noexcept {
+  timespec now{};
+  if (clock_gettime(CLOCK_REALTIME, &now) != 0) return -1;
+  if (out != nullptr) *out = now.tv_sec;
+  return now.tv_sec;
 }
 
 extern "C" int timerfd_create(int clock, int flags) noexcept {

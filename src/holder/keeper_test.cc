@@ -1,0 +1,148 @@
+#include "holder/keeper.h"
+
+#include <gtest/gtest.h>
+
+namespace stint::holder {
+namespace {
+
+class HandClock final : public Clock {
+ public:
+  MonoTime mono() const override { return now; }
+  WallTime wall() const override { return WallTime(); }
+  MonoTime now{Millis(1'000'000)};
+};
+
+// A store in which every lease is held, with a clock of its own.
+class AllHeld final : public api::Leases {
+ public:
+  explicit AllHeld(HandClock& clock) : clock_(clock) {}
+  Nanos ahead{0};  // of our clock
+  bool lost = false;
+  bool tells = true;
+
+  Result<api::HoldAnswer> renew(const api::Grip&, Millis ttl) override { return answer(ttl); }
+  Result<api::HoldAnswer> check(const api::Grip&) override { return answer(Millis(0)); }
+
+  Result<api::AcquireAnswer> acquire(const api::AcquireRequest&) override { return none(); }
+  Result<api::HoldAnswer> release(const api::Grip&, bool) override { return none(); }
+  Result<api::HoldAnswer> stall(const api::Grip&) override { return none(); }
+  Result<api::HoldAnswer> progress(const api::Grip&, const std::string&) override { return none(); }
+  Result<api::HoldAnswer> transfer(const api::OrderRequest&, const Owner&, Millis) override {
+    return none();
+  }
+  Result<api::HoldAnswer> revoke(const api::OrderRequest&, core::Reason) override { return none(); }
+  Result<api::Lease> get(const ResourceName&) override { return none(); }
+  Result<std::vector<api::Lease>> list(const api::Page&) override { return none(); }
+  Result<std::vector<api::PastGrant>> history(const ResourceName&, std::size_t) override {
+    return none();
+  }
+  Result<Token> forget(const ResourceName&) override { return none(); }
+  Result<std::unique_ptr<Watch>> watch(const ResourceName&) override { return none(); }
+  const Generation& generation() const override { return generation_; }
+  Millis smallest_ttl() const override { return Millis(100); }
+
+  std::optional<Nanos> time() const {
+    if (!tells) return std::nullopt;
+    return clock_.now.time_since_epoch() + ahead;
+  }
+
+ private:
+  static Error none() { return unavailable("not played"); }
+  Result<api::HoldAnswer> answer(Millis ttl) {
+    clock_.now += Millis(5);
+    const auto there = time();
+    clock_.now += Millis(5);
+    if (lost) return api::HoldAnswer(api::Lost{core::Cause::Expired, {}, there});
+    return api::HoldAnswer(api::Held{{}, ttl, there});
+  }
+  HandClock& clock_;
+  Generation generation_;
+};
+
+class KeeperOfTwo : public ::testing::Test {
+ protected:
+  Kept kept(const char* name) {
+    Kept out{.grip = {*ResourceName::parse(name), Token(1), Claim::make(random_), std::nullopt,
+                      std::nullopt},
+             .sent_at = clock_.now,
+             .granted_ttl = settings_.ttl};
+    clock_.now += Millis(10);
+    out.answered_at = clock_.now;
+    out.store_time = store_.time();
+    return out;
+  }
+  Keeper make() { return {store_, clock_, random_, settings_, {kept("a"), kept("b")}}; }
+  // Both are renewed when it is due.
+  void beat(Keeper& keeper) {
+    for (int i = 0; i < 2; ++i) {
+      clock_.now = std::max(clock_.now, keeper.next());
+      keeper.step();
+    }
+  }
+
+  HandClock clock_;
+  AllHeld store_{clock_};
+  SeededRandom random_{1};
+  const core::HoldSettings settings_{
+      .ttl = Millis(90'000), .grace = Millis(10'000), .margin = Millis(500)};
+};
+
+// EVIDENCE-OF: G4
+TEST_F(KeeperOfTwo, ReportsAStepOnceAndGoesOnFromTheRenewal) {
+  Keeper keeper = make();
+  beat(keeper);
+  EXPECT_FALSE(keeper.take_step());
+  for (const Millis step : {Millis(3'600'000), Millis(-3'600'000)}) {
+    store_.ahead += step;
+    beat(keeper);
+    const auto told = keeper.take_step();
+    ASSERT_TRUE(told);
+    EXPECT_LE(std::chrono::abs(*told - step), Millis(100));
+    EXPECT_FALSE(keeper.take_step());
+    EXPECT_EQ(keeper.state().standing, KeeperState::Standing::Holding);
+    beat(keeper);
+    EXPECT_FALSE(keeper.take_step()) << "once";
+  }
+}
+
+// EVIDENCE-OF: G4
+TEST_F(KeeperOfTwo, ReportsTheStepThatEndedTheLease) {
+  Keeper keeper = make();
+  store_.ahead += Millis(3'600'000);
+  store_.lost = true;
+  beat(keeper);
+  EXPECT_EQ(keeper.state().standing, KeeperState::Standing::Lost);
+  EXPECT_TRUE(keeper.take_step());
+}
+
+// A machine that was paused: its clock says nothing, the next answer does, though it renews
+// nothing. EVIDENCE-OF: G6
+TEST_F(KeeperOfTwo, BringsTheDeadlineNearerByATimeThatOnlyTheStoreHasSeen) {
+  Keeper keeper = make();
+  const MonoTime before = keeper.state().deadline;
+  keeper.look();
+  EXPECT_EQ(keeper.state().deadline, before);
+  store_.ahead += Millis(20'000);
+  keeper.look();
+  // To within the time that an answer takes.
+  EXPECT_LE(keeper.state().deadline, before - Millis(19'990));
+  EXPECT_GE(keeper.state().deadline, before - Millis(20'010));
+  EXPECT_EQ(keeper.state().standing, KeeperState::Standing::Holding);
+  store_.ahead += Millis(70'000);
+  keeper.look();
+  EXPECT_EQ(keeper.state().standing, KeeperState::Standing::Overdue);
+}
+
+TEST_F(KeeperOfTwo, ComparesNothingWhereTheStoreTellsNoTime) {
+  store_.tells = false;
+  Keeper keeper = make();
+  const MonoTime before = keeper.state().deadline;
+  store_.ahead += Millis(3'600'000);
+  keeper.look();
+  beat(keeper);
+  EXPECT_FALSE(keeper.take_step());
+  EXPECT_GT(keeper.state().deadline, before);
+}
+
+}  // namespace
+}  // namespace stint::holder
