@@ -61,6 +61,7 @@ struct Turns {
 };
 struct Took {
   Comparison wall;    // microseconds a call
+  Comparison quick;   // the same of the quickest tenth: nearly what an idle machine would show
   Comparison server;  // processor time of the server a call, microseconds: mean of a round
 };
 Took take_turns(const Turns& turns, const std::string& name, const std::string& against);

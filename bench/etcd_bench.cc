@@ -64,6 +64,7 @@ int run() {
   const Took pairs = take_turns({pair, txn, 40, 5}, "etcd: acquire+release", "gateway transaction");
   print_header();
   const bool met = print(renewing.wall);
+  print(renewing.quick);
   print(renewing.server);
   print(pairs.wall);
   print(pairs.server);

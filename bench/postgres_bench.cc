@@ -98,6 +98,7 @@ bool single_lines(const test::PostgresServer& server) {
   bool met = true;
   for (const Took* took : {&acquiring, &renewing, &refusing}) {
     met &= print(took->wall);
+    met &= print(took->quick);
     met &= print(took->server);
   }
   return met;
