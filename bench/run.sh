@@ -6,14 +6,16 @@ build=$1
 table=$(mktemp)
 "$build/tests/lease_bench" "$build/stint" | tee "$table"
 code=${PIPESTATUS[0]}
-"$build/tests/dir_bench" | tail -n +3 | tee -a "$table"
-[ "${PIPESTATUS[0]}" -eq 0 ] || code=1
+for bench in dir postgres redis etcd handoff; do
+  "$build/tests/${bench}_bench" | tail -n +3 | tee -a "$table"
+  [ "${PIPESTATUS[0]}" -eq 0 ] || code=1
+done
 {
   sed -n '1,/<!-- results -->/p' docs/benchmarks.md
   echo
   echo "Last run: $(date -u +%Y-%m-%d), commit $(git rev-parse --short HEAD), by \`make bench\`."
-  echo "Machine: $(nproc) CPUs ($(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -1)), $(findmnt -no FSTYPE -T "${TMPDIR:-/tmp}") on ${TMPDIR:-/tmp}, Linux $(uname -r)."
-  echo "Median [least..most] of five rounds; both sides take turns within a round; the ratio is per round."
+  echo "Machine: $(nproc) CPUs ($(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -1)), $(findmnt -no FSTYPE -T "${TMPDIR:-/tmp}") on ${TMPDIR:-/tmp}, Linux $(uname -r), load $(cut -d' ' -f1-3 /proc/loadavg) at the end."
+  echo "Median [least..most] of the rounds; both sides take turns within a round; the ratio is per round. A hand-off has no other side: p50 [least..most]."
   echo
   cat "$table"
 } >"$table.md" && mv "$table.md" docs/benchmarks.md

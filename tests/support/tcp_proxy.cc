@@ -168,6 +168,10 @@ class TcpProxy::Loop {
       if (got < 0 && errno == EAGAIN) return;
       if (got < 0) return kill(connection);
       const Faults present = faults();
+      {
+        const MutexLock lock(mutex_);
+        counts_.bytes += static_cast<std::uint64_t>(got);
+      }
       Piece piece{now() + present.delay, std::string(buffer.data(), static_cast<std::size_t>(got)),
                   got == 0};
       way.ended = piece.end;

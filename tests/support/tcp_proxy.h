@@ -54,6 +54,7 @@ class TcpProxy {
     int connections = 0;  // accepted so far
     int open = 0;
     int requests = 0;
+    std::uint64_t bytes = 0;  // that arrived here, from both sides
     int dropped_replies = 0;
     int cut = 0;
   };

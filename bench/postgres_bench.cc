@@ -1,0 +1,181 @@
+// The PostgreSQL store against the least that could be safe: one upsert in a transaction.
+#include <postgresql/libpq-fe.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "bench/bench.h"
+#include "bench/client.h"
+#include "tests/support/process.h"
+#include "tests/support/servers.h"
+
+namespace stint::bench {
+namespace {
+
+constexpr int kRounds = 5;
+constexpr int kClients = 32;
+constexpr int kSeconds = 4;
+constexpr const char* kUpsert =
+    "INSERT INTO bare VALUES ($1, $2) ON CONFLICT (k) DO UPDATE SET v = excluded.v";
+
+class Bare {
+ public:
+  explicit Bare(const test::PostgresServer& server)
+      : conn_(::PQconnectdb(
+            cat("host=127.0.0.1 port=", server.port(), " user=postgres dbname=postgres").c_str())) {
+    CHECK(::PQstatus(conn_) == CONNECTION_OK, "no connection");
+    done(::PQexec(
+        conn_, "CREATE TABLE bare (k text PRIMARY KEY, v text NOT NULL) WITH (fillfactor = 80)"));
+    done(::PQprepare(conn_, "upsert", kUpsert, 2, nullptr));
+  }
+  ~Bare() { ::PQfinish(conn_); }
+  Bare(const Bare&) = delete;
+  Bare& operator=(const Bare&) = delete;
+
+  void transaction() {
+    const std::string value = cat("a value of the size of a small record, number ", ++count_);
+    const char* const words[] = {"key", value.c_str()};
+    done(::PQexecPrepared(conn_, "upsert", 2, words, nullptr, nullptr, 1));
+  }
+
+ private:
+  static void done(PGresult* result) {
+    CHECK(::PQresultStatus(result) == PGRES_COMMAND_OK, ::PQresultErrorMessage(result));
+    ::PQclear(result);
+  }
+  PGconn* conn_;
+  int count_ = 0;
+};
+
+bool single_lines(const test::PostgresServer& server) {
+  Bare bare(server);
+  Client client(server.url());
+  for (int i = 0; i < 50; ++i) client.release(client.take("r"));
+  const std::string against = "upsert transaction";
+  const auto upsert = [&] { bare.transaction(); };
+
+  // Every name was held before, as most are.
+  std::vector<std::string> names;
+  for (int i = 0; i < 100; ++i) names.push_back(cat("own-", i));
+  for (const std::string& name : names) client.release(client.take(name));
+  std::vector<api::Grip> grips;
+  std::size_t next = 0;
+  const auto take = [&] {
+    if (next == names.size()) {
+      for (const api::Grip& grip : grips) client.release(grip);
+      grips.clear();
+      next = 0;
+    }
+    grips.push_back(client.take(names[next++]));
+  };
+  // The median call has no release in it: they all happen in the first call of a hundred. The mean
+  // processor time has.
+  Took acquiring = take_turns({take, upsert, 100, kRounds}, "postgres: acquire", against);
+  acquiring.wall.goal = Goal::AtMost;
+  acquiring.wall.bound = 2.2;
+  acquiring.server.name = "postgres: acquire and release: processor time of the server";
+
+  const api::Grip held = client.take("held");
+  Took renewing =
+      take_turns({[&] { client.renew(held); }, upsert, 200, kRounds}, "postgres: renew", against);
+  renewing.wall.goal = Goal::AtMost;
+  renewing.wall.bound = 1.2;
+
+  Client other(server.url());
+  const auto refused = [&] { CHECK(!other.try_take("held"), "granted twice"); };
+  for (int i = 0; i < 50; ++i) refused();
+  // Which one is faster: the granted ones are what the others are compared with.
+  Took refusing =
+      take_turns({take, refused, 100, kRounds}, "postgres: granted acquire", "refused one");
+  refusing.wall.goal = Goal::AtLeast;
+  refusing.wall.bound = 5;
+  refusing.server.name = "postgres: granted acquire and release: processor time of the server";
+
+  bool met = true;
+  for (const Took* took : {&acquiring, &renewing, &refusing}) {
+    met &= print(took->wall);
+    met &= print(took->quick);
+    met &= print(took->server);
+  }
+  return met;
+}
+
+double pgbench_rate(const test::PostgresServer& server, const test::TempDir& dir) {
+  const std::string script = dir.file("upsert.sql");
+  test::write_text(script,
+                   "INSERT INTO bare VALUES ('own-' || :client_id, 'a value of the size of a small"
+                   " record, number ' || :client_id) ON CONFLICT (k) DO UPDATE SET v = excluded.v;"
+                   "\n");
+  const auto done =
+      test::run({.argv = {test::PostgresServer::program("pgbench"), "-n", "-M", "prepared", "-c",
+                          std::to_string(kClients), "-j", "2", "-T", std::to_string(kSeconds), "-f",
+                          script, "-h", "127.0.0.1", "-p", std::to_string(server.port()), "-U",
+                          "postgres", "postgres"}},
+                Millis(60'000));
+  const std::size_t at = done.out.find("tps = ");
+  CHECK(done.exit_code == 0 && at != std::string::npos, done.err.c_str());
+  return std::atof(done.out.c_str() + at + 6);
+}
+
+// Acquire and release in turn, each client a name of its own, each with connections of its own.
+double lease_rate(std::vector<std::unique_ptr<Client>>& clients) {
+  std::atomic<long> operations = 0;
+  std::atomic<bool> stop = false;
+  std::vector<std::thread> threads;
+  const double took = seconds_of([&] {
+    for (std::size_t i = 0; i < clients.size(); ++i) {
+      threads.emplace_back([&, i] {
+        const std::string name = cat("client-", i);
+        while (!stop) {
+          clients[i]->release(clients[i]->take(name));
+          operations += 2;
+        }
+      });
+    }
+    std::this_thread::sleep_for(std::chrono::seconds(kSeconds));
+    stop = true;
+    for (std::thread& thread : threads) thread.join();
+  });
+  return static_cast<double>(operations) / took;
+}
+
+bool many_line(const test::PostgresServer& server) {
+  const test::TempDir dir;
+  std::vector<std::unique_ptr<Client>> clients;
+  for (int i = 0; i < kClients; ++i) clients.push_back(std::make_unique<Client>(server.url()));
+  Comparison line{cat("postgres: acquire, release in turn, ", kClients, " clients"),
+                  "operations/s",
+                  "pgbench, upserts/s",
+                  {},
+                  {},
+                  Goal::AtLeast,
+                  0.5};
+  lease_rate(clients);
+  for (int round = 0; round < kRounds; ++round) {
+    const double theirs = pgbench_rate(server, dir);
+    line.add(lease_rate(clients), theirs);
+  }
+  return print(line);
+}
+
+int run() {
+  if (const std::string why = test::PostgresServer::missing(); !why.empty()) {
+    std::fprintf(stderr, "%s\n", why.c_str());
+    return 2;
+  }
+  test::PostgresServer server({"max_connections=300"});
+  const auto started = server.start();
+  CHECK(started.has_value(), started.has_value() ? "" : started.error().message.c_str());
+  print_header();
+  const bool one = single_lines(server);
+  return many_line(server) && one ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace stint::bench
+
+int main() { return stint::bench::run(); }
