@@ -134,7 +134,8 @@ void LeaseDifferential::play(std::uint64_t seed, int verbs) {
 // EVIDENCE-OF: G1 G2 G3 G8
 TEST_P(LeaseDifferential, AnswersAsTheLawDoes) {
   for (std::uint64_t seed = 1; seed <= 12 && !HasFailure(); ++seed) play(seed, 150);
-  std::cout << steps_ << " verbs on " << GetParam().name << " and on the law\n";
+  // One in sixteen lets time pass, where the clock is the test's, and is idle elsewhere.
+  std::cout << steps_ << " turns on " << GetParam().name << " and on the law\n";
 }
 
 }  // namespace
