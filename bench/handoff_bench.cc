@@ -96,6 +96,7 @@ bool idle_line(const std::string& store, const std::string& url, const test::Tcp
   CHECK(test::wait_until([&] { return proxy.counts().connections > 0; }), "no waiter came");
   os::pause_for(kSettling);
   const auto before = proxy.counts();
+  CHECK(before.bytes > 0, "the waiter does not come through the proxy");
   os::pause_for(kIdle);
   const auto after = proxy.counts();
   holder.release(grip);
