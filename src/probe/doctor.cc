@@ -83,7 +83,7 @@ class Examination {
   }
 
   // True: committed. False: a conflict.
-  static Result<bool> commit(store::Store& store, std::vector<Step> steps,
+  static Result<bool> commit(store::Store& store, const std::vector<Step>& steps,
                              store::Sync sync = store::Sync::Relaxed) {
     auto answer = store.commit(steps, sync);
     if (!answer) return answer.error();

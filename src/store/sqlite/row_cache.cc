@@ -70,7 +70,7 @@ std::optional<Row> RowCache::find(const std::string& key) const {
   return found->second;
 }
 
-void RowCache::put(Rows rows) {
+void RowCache::put(Rows&& rows) {
   if (rows_.size() + rows.size() > kMostRows) rows_.clear();
   for (auto& [key, row] : rows) rows_.insert_or_assign(key, std::move(row));
 }

@@ -71,7 +71,7 @@ class RowCache {
  private:
   std::optional<Stamp> read_stamp() const REQUIRES(mutex_);
   bool valid() const REQUIRES(mutex_);
-  void put(Rows rows) REQUIRES(mutex_);
+  void put(Rows&& rows) REQUIRES(mutex_);
 
   mutable Mutex mutex_;
   const volatile std::uint32_t* index_ GUARDED_BY(mutex_) = nullptr;
