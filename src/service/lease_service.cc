@@ -99,12 +99,13 @@ Result<LeaseService::Snapshot> LeaseService::look(const ResourceName& name) {
                .seen = {},
                .floor = {},
                .generation = {},
+               .usable = {},
                .store_wall = reading->store_wall,
                .store_time = reading->store_time};
   if (!entries[0].present()) return unavailable("the store has lost its meta record");
   auto meta = meta_of(entries[0]);
   if (!meta) return meta.error();
-  if (auto ok = check_settled(*meta); !ok) return ok.error();
+  out.usable = check_settled(*meta);
   out.floor = meta->floor;
   if (!tail_key.empty()) {
     auto floor = floor_after_tail(entries[7]);
@@ -268,6 +269,9 @@ Result<LeaseService::Settled> LeaseService::settle(const ResourceName& resource,
       if (unknowns > 0 && decision.outcome == core::Outcome::Lost) return lost_from_sight(resource);
       return settled;
     }
+    // A store whose leases went elsewhere gives no grant; who held one there still learns that it
+    // ended.
+    if (decision.change.own && !settled.after.usable) return settled.after.usable.error();
     if (decision.change.own && decision.change.own->token.number() > Token::kMax) {
       return unavailable("the tokens of this resource are used up");
     }

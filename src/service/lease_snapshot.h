@@ -21,6 +21,7 @@ struct LeaseService::Snapshot {
   Seen seen;
   Token floor;
   Generation generation;
+  Status usable;  // an error: its leases went to another store, or are on their way into this one
   std::optional<WallTime> store_wall;
   std::optional<Nanos> store_time;
 };

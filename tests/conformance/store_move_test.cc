@@ -111,6 +111,24 @@ TEST_P(StoreMove, IsRefusedWhileAnythingIsHeldAndChangesNothing) {
   EXPECT_EQ(granted(client, "b", kHour), 2U);
 }
 
+// EVIDENCE-OF: G8
+TEST_P(StoreMove, WhoHeldALeaseThereLearnsThatItEnded) {
+  const auto here = GetParam().make();
+  const auto there = other();
+  Client client(*here);
+  const Claim claim = client.claim();
+  ASSERT_TRUE(client.bid("a", "ann", claim, plain_terms(kHour)));
+  revoke(client, "a", 1);
+  ASSERT_TRUE(move(*here->open(), *there->open()));
+  const api::Grip grip{resource("a"), Token(1), claim, {}, {}};
+  const auto checked = client.leases.check(grip);
+  ASSERT_TRUE(checked) << checked.error().message;
+  EXPECT_TRUE(std::holds_alternative<api::Lost>(*checked));
+  const auto renewed = client.leases.renew(grip, kHour);
+  ASSERT_TRUE(renewed) << renewed.error().message;
+  EXPECT_TRUE(std::holds_alternative<api::Lost>(*renewed));
+}
+
 TEST_P(StoreMove, NeedsAnEmptyStoreToMoveInto) {
   const auto here = GetParam().make();
   const auto there = other();
