@@ -51,6 +51,31 @@ TEST_F(SqliteFile, AnotherFileInItsPlaceIsNeverTakenForIt) {
   EXPECT_EQ(get(*open().value(), "k").value, "of another life");
 }
 
+// Scripts of acquire, renew and release: every process makes one commit and goes.
+TEST_F(SqliteFile, TheLogStaysShortAlsoWhenEveryProcessCommitsOnce) {
+  std::uintmax_t longest = 0;
+  for (int i = 0; i < 400; ++i) {
+    const auto store = std::move(open().value());
+    ASSERT_TRUE(put(*store, "k", std::to_string(i)));
+    longest = std::max(longest, std::filesystem::file_size(path_ + "-wal"));
+  }
+  EXPECT_LT(longest, 120U * (2048 + 24));
+  EXPECT_EQ(get(*open().value(), "k").value, "399");
+}
+
+TEST_F(SqliteFile, ALogThatSomebodyReadsIsNotWaitedFor) {
+  ASSERT_TRUE(open());
+  sqlite3* reader = nullptr;
+  ASSERT_EQ(sqlite3_open(path_.c_str(), &reader), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(reader, "BEGIN; SELECT * FROM record", nullptr, nullptr, nullptr),
+            SQLITE_OK);
+  const MonoTime start = os::SystemClock().mono();
+  for (int i = 0; i < 150; ++i) ASSERT_TRUE(put(*open().value(), "k", std::to_string(i)));
+  EXPECT_LT(os::SystemClock().mono() - start, std::chrono::seconds(15)) << "busy: 20 s";
+  sqlite3_close(reader);
+  EXPECT_EQ(get(*open().value(), "k").value, "149");
+}
+
 // A child that takes the write lock, says so, and stops itself.
 pid_t stopped_writer(const std::string& path) {
   int ready[2];

@@ -138,15 +138,31 @@ Status Database::set_synced(bool synced) {
 }
 
 void Database::set_stays(bool stays) {
-  constexpr int kShortLog = 80;
-  constexpr int kLongLog = 2000;
   if (stays_ == static_cast<int>(stays)) return;
   stays_ = static_cast<int>(stays);
-  sqlite3_wal_autocheckpoint(handle_, stays ? kLongLog : kShortLog);
+  sqlite3_wal_hook(handle_, &Database::on_commit, this);
   // If it cannot be had, the default does.
   if (stays) {
     [[maybe_unused]] const bool done = run("PRAGMA cache_size=-16000").has_value();
   }
+}
+
+// A log that was copied back is begun anew by the next commit of the same process. Processes of one
+// commit each never come to that: the next one finds the log on the disk as it was, and it would
+// grow for ever. So one that is too long is cut off, unless somebody is reading it.
+int Database::on_commit(void* self, sqlite3* handle, const char* name, int frames) {
+  constexpr int kShortLog = 80;
+  constexpr int kTooLong = 100;
+  constexpr int kLongLog = 2000;
+  auto& db = *static_cast<Database*>(self);
+  if (frames < (db.stays_ == 1 ? kLongLog : kShortLog)) return SQLITE_OK;
+  const bool cut = db.stays_ != 1 && frames >= kTooLong;
+  db.may_wait_ = false;
+  // The commit is done whatever becomes of this: the next one tries again.
+  sqlite3_wal_checkpoint_v2(
+      handle, name, cut ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
+  db.may_wait_ = true;
+  return SQLITE_OK;
 }
 
 bool Database::moved() const {
@@ -175,6 +191,7 @@ int Database::on_busy(void* self, int tries) {
 // SQLite's own waiting starves all but one of several busy processes: the longer one has waited,
 // the more seldom it asks. Short, random pauses keep them level.
 bool Database::keep_waiting(int tries) {
+  if (!may_wait_) return false;
   const MonoTime start = now();
   if (tries == 0) {
     waiting_since_ = start;

@@ -81,6 +81,7 @@ class Database {
   friend class Query;
   Database(std::string path, Millis busy) : path_(std::move(path)), busy_(busy) {}
   static int on_busy(void* self, int tries);
+  static int on_commit(void* self, sqlite3* handle, const char* name, int frames);
   bool keep_waiting(int tries);
 
   std::string path_;
@@ -89,6 +90,7 @@ class Database {
   std::map<const char*, sqlite3_stmt*> statements_;
   int synced_ = -1;  // unknown
   int stays_ = -1;   // unknown
+  bool may_wait_ = true;
   MonoTime waiting_since_{};
   std::string blocked_by_;
 };
