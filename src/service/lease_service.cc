@@ -14,18 +14,7 @@ namespace {
 // repetition is lost as well.
 constexpr int kMostUnknowns = 3;
 
-// Leases that are kept in mind.
-constexpr std::size_t kMostKnown = 65'536;
-
 }  // namespace
-
-struct LeaseService::Settled {
-  core::Decision decision;
-  Snapshot after;          // as committed; as it was read if nothing was written
-  core::Work work_before;  // what the holder before said of its work
-  api::Hint hint;
-  Millis granted_ttl{0};
-};
 
 LeaseService::LeaseService(store::Store& store, Ledger& ledger, Life life, const Clock& clock,
                            Random& random, Anchors* anchors)
@@ -46,124 +35,6 @@ std::optional<Nanos> LeaseService::time_of(const Snapshot& snapshot) const {
   const bool wall = store_.capabilities().clock == store::Capabilities::ClockKind::Wall;
   if (wall && snapshot.store_wall) return Nanos(snapshot.store_wall->time_since_epoch());
   return snapshot.store_time;
-}
-
-// Every look at a lease needs it, and it hardly ever changes.
-Result<Meta> LeaseService::meta_of(const store::Entry& entry) {
-  {
-    const MutexLock lock(known_mutex_);
-    if (decoded_version_ == entry.version && decoded_from_ == entry.value) return decoded_;
-  }
-  auto meta = decode_meta(entry.value);
-  if (!meta) return meta;
-  const MutexLock lock(known_mutex_);
-  decoded_version_ = entry.version;
-  decoded_from_ = entry.value;
-  decoded_ = *meta;
-  return meta;
-}
-
-// What this service wrote last need not be decoded again; the value says whether it is that.
-Result<core::Ownership> LeaseService::own_of(const std::string& resource,
-                                             const store::Entry& entry) {
-  {
-    const MutexLock lock(known_mutex_);
-    const auto written = written_.find(resource);
-    if (written != written_.end() && written->second.value == entry.value) {
-      return written->second.own;
-    }
-  }
-  return decode_own(entry.value);
-}
-
-void LeaseService::remember_written(const std::string& resource, const std::string& value,
-                                    const core::Ownership& own) {
-  const MutexLock lock(known_mutex_);
-  if (written_.size() >= kMostKnown) written_.clear();
-  Written& written = written_[resource];
-  written.value = value;
-  written.own = own;
-}
-
-Result<LeaseService::Snapshot> LeaseService::look(const ResourceName& name) {
-  const std::string& r = name.text();
-  std::vector<std::string> keys = {
-      std::string(kMetaKey), own_key(r), alive_key(r), work_key(r), cap_key(r),
-      rest_key(r),           cool_key(r)};
-  const std::string& tail_key = store_.capabilities().tail_record;
-  if (!tail_key.empty()) keys.push_back(tail_key);
-  auto reading = store_.read(keys);
-  if (!reading) return reading.error();
-  const auto& entries = reading->entries;
-  Snapshot out{.resource = r,
-               .seen = {},
-               .floor = {},
-               .generation = {},
-               .usable = {},
-               .store_wall = reading->store_wall,
-               .store_time = reading->store_time};
-  if (!entries[0].present()) return unavailable("the store has lost its meta record");
-  auto meta = meta_of(entries[0]);
-  if (!meta) return meta.error();
-  out.usable = check_settled(*meta);
-  out.floor = meta->floor;
-  if (!tail_key.empty()) {
-    auto floor = floor_after_tail(entries[7]);
-    if (!floor) return floor.error();
-    out.floor = std::max(out.floor, *floor);
-    out.seen.tail_key = tail_key;
-    out.seen.tail = entries[7].version;
-  }
-  out.generation = meta->generation;
-  out.seen.meta = entries[0].version;
-  out.seen.own = entries[1].version;
-  out.seen.alive = entries[2].version;
-  out.seen.work = entries[3].version;
-  core::Record& record = out.seen.record;
-  if (entries[1].present()) {
-    auto own = own_of(r, entries[1]);
-    if (!own) return own.error();
-    record.own = std::move(*own);
-    auto pulse = decode_pulse(entries[2].value);
-    if (!pulse) return pulse.error();
-    record.pulse = *pulse;
-  }
-  if (entries[3].present()) {
-    auto work = decode_work(entries[3].value);
-    if (!work) return work.error();
-    record.work = std::move(*work);
-  }
-  record.timers = {entries[2].timer, entries[4].timer, entries[5].timer, entries[6].timer};
-  return out;
-}
-
-// The grant as this service gave it, if it is the one that the hint means: decided on at once,
-// without reading, and the commit's expectations prove that the records are still those. The proof
-// is compared with the grant and never with what the caller says that it was: a hint is no proof.
-// G8
-std::optional<LeaseService::Snapshot> LeaseService::assume(const api::Grip& grip) {
-  if (!grip.hint || !grip.hint->plain) return std::nullopt;
-  const MutexLock lock(known_mutex_);
-  const auto known = known_.find(grip.resource.text());
-  if (known == known_.end()) return std::nullopt;
-  const Seen& seen = known->second;
-  if (seen.own != grip.hint->own || seen.alive != grip.hint->alive) return std::nullopt;
-  Snapshot out;
-  out.resource = grip.resource.text();
-  out.seen = seen;
-  return out;
-}
-
-void LeaseService::keep_in_mind(const Settled& settled) {
-  if (!settled.hint.plain) return;
-  Seen seen = settled.after.seen;
-  seen.own = settled.hint.own;
-  seen.alive = settled.hint.alive;
-  seen.record.timers = {};
-  seen.record.timers.alive.state = TimerState::Running;
-  const MutexLock lock(known_mutex_);
-  if (known_.size() >= kMostKnown) known_.clear();
-  known_.insert_or_assign(settled.after.resource, std::move(seen));
 }
 
 store::Sync LeaseService::sync_of(const core::Change& change) const {

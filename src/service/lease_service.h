@@ -83,7 +83,6 @@ class LeaseService final : public api::Leases {
   };
   std::unordered_map<std::string, Written> written_ GUARDED_BY(known_mutex_);
   // The meta record as it was decoded last.
-  store::Version decoded_version_ GUARDED_BY(known_mutex_) = 0;
   std::string decoded_from_ GUARDED_BY(known_mutex_);
   Meta decoded_ GUARDED_BY(known_mutex_);
 };

@@ -1,4 +1,5 @@
-// A resource's records at one reading. Shared by lease_service.cc and lease_books.cc only.
+// A resource's records at one reading. Shared by lease_service.cc, lease_look.cc and lease_books.cc
+// only.
 #pragma once
 
 #include <string>
@@ -24,6 +25,15 @@ struct LeaseService::Snapshot {
   Status usable;  // an error: its leases went to another store, or are on their way into this one
   std::optional<WallTime> store_wall;
   std::optional<Nanos> store_time;
+};
+
+// What a verb came to.
+struct LeaseService::Settled {
+  core::Decision decision;
+  Snapshot after;          // as committed; as it was read if nothing was written
+  core::Work work_before;  // what the holder before said of its work
+  api::Hint hint;
+  Millis granted_ttl{0};
 };
 
 }  // namespace stint::service

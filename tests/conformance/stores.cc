@@ -15,37 +15,16 @@
 #include "tests/conformance/site_etcd.h"
 #include "tests/conformance/site_postgres.h"
 #include "tests/conformance/site_redis.h"
+#include "tests/support/lying_stores.h"
 
 namespace stint::testing {
 namespace {
 
-// Hands every call on to a store that others share.
-class Shared final : public store::Store {
- public:
-  explicit Shared(std::shared_ptr<store::Store> store) : store_(std::move(store)) {}
-  const store::Capabilities& capabilities() const override { return store_->capabilities(); }
-  const store::Opening& opening() const override { return store_->opening(); }
-  Result<store::Reading> read(const std::vector<std::string>& keys) override {
-    return store_->read(keys);
-  }
-  Result<store::Reading> scan(const ScanRange& range) override { return store_->scan(range); }
-  Result<store::CommitAnswer> commit(const std::vector<store::Step>& steps,
-                                     store::Sync sync) override {
-    return store_->commit(steps, sync);
-  }
-  Result<std::unique_ptr<Watch>> watch(std::string_view key) override { return store_->watch(key); }
-  Result<std::uint64_t> appended(const std::string& prefix) override {
-    return store_->appended(prefix);
-  }
-  Result<std::uint64_t> revision() override { return store_->revision(); }
-
- private:
-  std::shared_ptr<store::Store> store_;  // shared: every opening of the site is the same store
-};
-
 class MemorySite final : public Site {
  public:
-  std::unique_ptr<store::Store> open() override { return std::make_unique<Shared>(store_); }
+  std::unique_ptr<store::Store> open() override {
+    return std::make_unique<test::SharedStore>(store_);
+  }
   const Clock& clock() const override { return clock_; }
   void tick() override { clock_.advance(Millis(7)); }
   Millis short_ttl() const override { return Millis(100); }

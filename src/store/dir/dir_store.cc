@@ -4,11 +4,11 @@
 #include <array>
 #include <set>
 
-#include "base/check.h"
 #include "base/text.h"
 #include "os/filesystem.h"
 #include "store/dir/courtesy.h"
 #include "store/dir/readable.h"
+#include "store/steps.h"
 #include "store/wake_topic.h"
 
 namespace stint::store {
@@ -121,12 +121,7 @@ Result<Reading> DirStore::scan(const ScanRange& range) {
 }
 
 Result<CommitAnswer> DirStore::commit(const std::vector<Step>& steps, Sync sync) {
-  CHECK(steps.size() <= kMaxSteps, "too many steps in one commit");
-  for (const Step& step : steps) {
-    if (step.key.size() > kMaxKeyBytes || step.value.size() > kMaxValueBytes) {
-      return invalid(cat("the record ", quoted(step.key), " is too large"));
-    }
-  }
+  if (auto ok = check_sizes(steps); !ok) return ok.error();
   Pending own{.steps = steps, .sync = sync};
   commits_.run(own);
   if (own.answer && std::holds_alternative<Committed>(*own.answer)) snapshot_if_due();

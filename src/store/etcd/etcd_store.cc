@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "base/check.h"
 #include "base/text.h"
+#include "store/steps.h"
 
 namespace stint::store::etcd {
 namespace {
@@ -210,12 +210,7 @@ Result<Reading> EtcdStore::scan(const ScanRange& range) {
 }
 
 Result<CommitAnswer> EtcdStore::commit(const std::vector<Step>& steps, Sync /*sync*/) {
-  CHECK(steps.size() <= kMaxSteps, "too many steps in one commit");
-  for (const Step& step : steps) {
-    if (step.key.size() > kMaxKeyBytes || step.value.size() > kMaxValueBytes) {
-      return invalid(cat("the record ", quoted(step.key), " is too large"));
-    }
-  }
+  if (auto ok = check_sizes(steps); !ok) return ok.error();
   const CommitParts parts{.keys = keys_, .gateway = gateway_, .log = log_, .leases = leases_};
   const Deadline deadline(clock_, timeout_);
   auto answer = Commit(parts, steps, deadline).run();

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <set>
 
-#include "base/check.h"
 #include "base/text.h"
 #include "os/fd.h"
 #include "store/append_key.h"
+#include "store/steps.h"
 
 namespace stint::store {
 
@@ -186,12 +186,7 @@ Version MemoryStore::apply(const Step& step, MonoTime now) {
 }
 
 Result<CommitAnswer> MemoryStore::commit(const std::vector<Step>& steps, Sync /*sync*/) {
-  CHECK(steps.size() <= kMaxSteps, "too many steps in one commit");
-  for (const Step& step : steps) {
-    if (step.key.size() > kMaxKeyBytes || step.value.size() > kMaxValueBytes) {
-      return invalid(cat("the record ", quoted(step.key), " is too large"));
-    }
-  }
+  if (auto ok = check_sizes(steps); !ok) return ok.error();
   Committed done;
   {
     const MutexLock lock(mutex_);

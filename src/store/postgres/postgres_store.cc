@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <map>
 
-#include "base/check.h"
 #include "base/text.h"
 #include "store/postgres/commit_call.h"
 #include "store/postgres/renewal.h"
 #include "store/postgres/schema.h"
+#include "store/steps.h"
 
 namespace stint::store {
 namespace {
@@ -280,12 +280,7 @@ Result<CommitAnswer> PostgresStore::check(const std::vector<Step>& steps) {
 }
 
 Result<CommitAnswer> PostgresStore::commit(const std::vector<Step>& steps, Sync sync) {
-  CHECK(steps.size() <= kMaxSteps, "too many steps in one commit");
-  for (const Step& step : steps) {
-    if (step.key.size() > kMaxKeyBytes || step.value.size() > kMaxValueBytes) {
-      return invalid(cat("the record ", quoted(step.key), " is too large"));
-    }
-  }
+  if (auto ok = check_sizes(steps); !ok) return ok.error();
   const auto only_checks = [](const Step& step) { return step.kind == Step::Kind::Check; };
   if (std::ranges::all_of(steps, only_checks)) return check(steps);
   const MonoTime until = deadline();

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/check.h"
 #include "base/text.h"
 #include "os/clock.h"
 #include "os/random.h"
@@ -11,6 +10,7 @@
 #include "store/redis/link.h"
 #include "store/redis/pipeline.h"
 #include "store/redis/scripts.h"
+#include "store/steps.h"
 
 namespace stint::store {
 namespace {
@@ -28,11 +28,8 @@ constexpr int kMostRuns = 3;
 MonoTime now() { return os::SystemClock().mono(); }
 
 Status check_steps(const std::vector<Step>& steps) {
-  CHECK(steps.size() <= Store::kMaxSteps, "too many steps in one commit");
+  if (auto ok = check_sizes(steps); !ok) return ok;
   for (const Step& step : steps) {
-    if (step.key.size() > Store::kMaxKeyBytes || step.value.size() > Store::kMaxValueBytes) {
-      return invalid(cat("the record ", quoted(step.key), " is too large"));
-    }
     if (step.ttl < Millis(0) || step.ttl > kLongestTtl) {
       return invalid(cat("the timer of ", quoted(step.key), " is longer than a hundred years"));
     }

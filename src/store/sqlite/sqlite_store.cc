@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <set>
 
-#include "base/check.h"
 #include "base/text.h"
 #include "os/files.h"
 #include "store/sqlite/batch.h"
 #include "store/sqlite/database.h"
 #include "store/sqlite/opening.h"
 #include "store/sqlite/rows.h"
+#include "store/steps.h"
 #include "store/wake_topic.h"
 
 namespace stint::store {
@@ -216,12 +216,7 @@ Result<Reading> SqliteStore::scan(const ScanRange& range) {
 }
 
 Result<CommitAnswer> SqliteStore::commit(const std::vector<Step>& steps, Sync sync) {
-  CHECK(steps.size() <= kMaxSteps, "too many steps in one commit");
-  for (const Step& step : steps) {
-    if (step.key.size() > kMaxKeyBytes || step.value.size() > kMaxValueBytes) {
-      return invalid(cat("the record ", quoted(step.key), " is too large"));
-    }
-  }
+  if (auto ok = check_sizes(steps); !ok) return ok.error();
   Pending own{.steps = steps, .sync = sync};
   commits_.run(own);
   return std::move(own.answer);
