@@ -22,8 +22,8 @@ ROOMS = {
     'server': ['base', 'api', 'core', 'net', 'report'],
     'agent': ['base', 'api', 'core'],
     'app': None,  # composition: everything
-    'lib': ['base', 'api', 'core', 'os', 'holder', 'app', 'stint'],  # behind include/stint
-    'cli': ['base', 'api', 'core', 'app', 'report', 'holder', 'os'],
+    'lib': ['base', 'api', 'core', 'os', 'holder', 'guard', 'app', 'stint'],  # behind include/stint
+    'cli': ['base', 'api', 'core', 'app', 'report', 'holder', 'guard', 'os'],
 }
 # core is pure: none of these, not even from the standard library.
 IMPURE = {'thread', 'mutex', 'condition_variable', 'future', 'iostream', 'fstream', 'cstdio', 'filesystem',

@@ -1,0 +1,83 @@
+// What guards ask of the store: its word on a token, the targets that a resource's holders have
+// sealed, and the fences of targets that have no place of their own for one (a proxied upstream,
+// `stint admit`). Implemented by service/ on a store, and by client/ over HTTP.
+//
+// Answers are values; faults are Errors; Code::UnknownOutcome: sent, no answer.
+// Thread safety: any thread.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/names.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "core/fence.h"
+
+namespace stint::api {
+
+// At most so many targets of one resource are remembered as sealed.
+constexpr std::size_t kMostSealedTargets = 64;
+
+// What the store says of a resource's newest token, and of who has it: for the guard's decision
+// and for the words of its refusal.
+struct TokenWord {
+  core::Issued issued;
+  Owner owner;                      // of the newest token; empty: nobody's
+  ClaimHash claim;                  // what its holder would have to show
+  bool live = false;                // held, and its timer has not fired: --require-live
+  std::optional<Millis> remaining;  // of that
+};
+
+struct FenceAnswer {
+  core::Verdict verdict = core::Verdict::Stale;
+  std::optional<core::Fence> fence;  // as it stands after the answer
+  Owner owner;                       // of the newest token, for the words of a refusal
+};
+
+// One use of `stint admit NAME --key K -- CMD`.
+struct Act {
+  std::string name;
+  std::string key;
+  Generation generation;
+  std::string resource;
+  Token token;  // of the latest intent
+  Owner owner;
+  WallTime begun_at{};
+  // Of the highest token that finished; only that one is authoritative.
+  std::optional<Token> result_token;
+  std::optional<int> exit_code;
+  std::string digest;  // of what it printed
+  std::optional<WallTime> ended_at;
+};
+
+class Fences {
+ public:
+  virtual ~Fences() = default;
+
+  // One fresh read of the store. A resource that nobody ever held is NOT an error: newest = 0.
+  virtual Result<TokenWord> word(const ResourceName& resource) = 0;
+
+  // The targets that are sealed for the resource, sorted, in the words of `stint seal TARGET`.
+  virtual Result<std::vector<std::string>> sealed(const ResourceName& resource) = 0;
+  // Remembers targets BEFORE they are sealed, so that transfer and revoke find all that may be.
+  // Only for the resource's newest token (else Stale); again is no change. REQUIRES: all together
+  // at most kMostSealedTargets, else Code::Invalid.
+  virtual Result<core::Verdict> remember(const core::Offer& offer,
+                                         const std::vector<std::string>& targets) = 0;
+  // An operator's word that a target is no longer sealed for the resource.
+  virtual Status forget(const ResourceName& resource, const std::string& target) = 0;
+
+  // Fences kept in the store, by the name of their target: compare and raise in one commit. G5
+  virtual Result<FenceAnswer> admit(const std::string& target, const core::Offer& offer) = 0;
+  virtual Result<FenceAnswer> seal(const std::string& target, const core::Offer& offer) = 0;
+  virtual Result<std::optional<core::Fence>> fence(const std::string& target) = 0;
+
+  // `stint admit`: the intent in the same commit as the fence; the result under the same token.
+  virtual Result<FenceAnswer> begin(const Act& act, const core::Offer& offer) = 0;
+  virtual Result<FenceAnswer> finish(const Act& act, const core::Offer& offer) = 0;
+  virtual Result<std::optional<Act>> act(const std::string& name, const std::string& key) = 0;
+};
+
+}  // namespace stint::api

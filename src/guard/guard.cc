@@ -1,0 +1,53 @@
+#include "guard/guard.h"
+
+namespace stint::guard {
+namespace {
+
+using Judge = core::FenceDecision (*)(const std::optional<core::Fence>&, const core::Offer&,
+                                      const std::optional<core::Issued>&);
+
+Result<core::FenceDecision> judge(Judge law, const std::optional<core::Fence>& fence,
+                                  const core::Offer& offer, api::Fences* fences, Refused* why) {
+  core::FenceDecision decision = law(fence, offer, std::nullopt);
+  if (decision.verdict == core::Verdict::AskStore) {
+    if (fences == nullptr) {
+      return Error{Code::Unavailable,
+                   "the store of this token cannot be asked, so the write was "
+                   "not admitted; nothing was changed"};
+    }
+    auto resource = ResourceName::parse(offer.resource);
+    if (!resource) return resource.error();
+    auto word = fences->word(*resource);
+    if (!word) return word.error();
+    why->newest_owner = word->owner;
+    decision = law(fence, offer, word->issued);
+  }
+  why->verdict = decision.verdict;
+  why->offered = offer.token;
+  why->fence = fence;
+  return decision;
+}
+
+}  // namespace
+
+core::Offer offer_of(const Pass& pass, const std::string& digest) {
+  return {.generation = pass.generation,
+          .resource = pass.resource.text(),
+          .token = pass.token,
+          .mode = pass.mode,
+          .key = pass.key.empty() ? digest : pass.key,
+          .digest = digest};
+}
+
+Result<core::FenceDecision> judge_write(const std::optional<core::Fence>& fence, const Pass& pass,
+                                        const std::string& digest, api::Fences* fences,
+                                        Refused* why) {
+  return judge(core::admit, fence, offer_of(pass, digest), fences, why);
+}
+
+Result<core::FenceDecision> judge_seal(const std::optional<core::Fence>& fence, const Pass& pass,
+                                       api::Fences* fences, Refused* why) {
+  return judge(core::seal, fence, offer_of(pass, ""), fences, why);
+}
+
+}  // namespace stint::guard

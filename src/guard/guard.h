@@ -1,0 +1,63 @@
+// What all guards share: who writes, what a refusal says, and how a token above a fence is settled.
+//
+// A guard stands at one kind of target. It reads the fence, asks core/fence.h, and makes the
+// comparison and the write one atomic step at the target (LAW section 4, docs/internals/guards.md).
+// It never decides by itself whether a token is good.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "api/fences.h"
+#include "base/names.h"
+#include "base/result.h"
+#include "core/fence.h"
+
+namespace stint::guard {
+
+// What a writer shows: from the environment of a `run`, or from `acquire`.
+struct Pass {
+  ResourceName resource;
+  Token token;
+  Generation generation;
+  std::optional<Claim> claim;
+  Owner owner;
+  core::FenceMode mode = core::FenceMode::AtLeast;
+  std::string key;            // mode once: what makes a repeat the same write; default: the digest
+  bool require_live = false;  // also ask the store that the lease has not run out (narrow)
+};
+
+// A refusal is an answer, not a fault. Nothing was changed at the target.
+struct Refused {
+  std::string target;
+  core::Verdict verdict = core::Verdict::Stale;
+  Token offered;
+  std::optional<core::Fence> fence;  // as it stands; empty: none, or unreadable
+  Owner newest_owner;                // who has the newest token, where the store was asked
+  std::string detail;                // what else there is to say
+};
+
+struct Written {
+  std::string digest;    // sha256 of what stands there now, where the guard knows it
+  bool already = false;  // mode once: this very write had been accepted before
+};
+struct Sealed {
+  bool already = false;  // the fence stood at this token before
+};
+
+using WriteAnswer = std::variant<Written, Refused>;
+using SealAnswer = std::variant<Sealed, Refused>;
+
+// The offer that core judges.
+core::Offer offer_of(const Pass& pass, const std::string& digest);
+
+// Asks core; when core wants the store's word, asks the store once and core again. Never AskStore.
+// `fences` null: the store cannot be asked, Code::Unavailable.
+Result<core::FenceDecision> judge_write(const std::optional<core::Fence>& fence, const Pass& pass,
+                                        const std::string& digest, api::Fences* fences,
+                                        Refused* why);
+Result<core::FenceDecision> judge_seal(const std::optional<core::Fence>& fence, const Pass& pass,
+                                       api::Fences* fences, Refused* why);
+
+}  // namespace stint::guard
