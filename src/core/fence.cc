@@ -34,7 +34,8 @@ FenceDecision by_the_stores_word(const Offer& offer, const Issued& issued, Step 
   if (issued.generation != offer.generation) return {Verdict::Foreign, std::nullopt};
   if (offer.token > issued.newest) return {Verdict::NeverIssued, std::nullopt};
   if (offer.token < issued.newest) return {Verdict::Stale, std::nullopt};
-  if (!issued.newest_granted) return {Verdict::NeverGranted, std::nullopt};
+  const bool ordered = step == Step::Seal && offer.by_order;
+  if (!issued.newest_granted && !ordered) return {Verdict::NeverGranted, std::nullopt};
   return {Verdict::Admitted, raised(offer, step)};
 }
 
@@ -43,7 +44,8 @@ FenceDecision judge(const std::optional<Fence>& fence, const Offer& offer,
   if (!offer.token.issued()) {
     return {fence || step == Step::Seal ? Verdict::NoToken : Verdict::Admitted, std::nullopt};
   }
-  if (!fence) {
+  // What another store's life left behind counts for nothing once an operator says so.
+  if (!fence || (step == Step::Seal && offer.adopt && fence->generation != offer.generation)) {
     if (!issued) return {Verdict::AskStore, std::nullopt};
     return by_the_stores_word(offer, *issued, step);
   }

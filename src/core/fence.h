@@ -13,7 +13,8 @@
 //   seal                by the store's word     sealed                      stale
 //
 //   The store's word: above the newest issued -> never issued; the newest, but nobody ever claimed
-//   it -> never granted; below the newest -> stale, also if this target was not sealed yet. G5 G12
+//   it -> never granted (but their own transfer or revoke seals with it); below the newest ->
+//   stale, also if this target was not sealed yet. G5 G12
 #pragma once
 
 #include <optional>
@@ -42,6 +43,8 @@ struct Offer {
   FenceMode mode = FenceMode::AtLeast;
   std::string key;
   std::string digest;
+  bool by_order = false;  // seal only: by transfer or revoke, whose token nobody has claimed yet
+  bool adopt = false;     // seal only: an operator's word, for a fence of another store's life
 };
 
 // What a fresh read of the store says of the offered resource.

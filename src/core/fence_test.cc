@@ -199,6 +199,34 @@ void each_case(const std::function<void(const std::optional<Fence>&, const Offer
 }
 
 // EVIDENCE-OF: G5
+TEST(FenceByOrder, SealsWithATokenThatNobodyHasClaimedButWritesNothing) {
+  Offer ordered = offer(8);
+  ordered.by_order = true;
+  EXPECT_EQ(seal(fence(7), ordered, issued(8, false)).verdict, Verdict::Admitted);
+  EXPECT_EQ(seal(std::nullopt, ordered, issued(8, false)).verdict, Verdict::Admitted);
+  EXPECT_EQ(admit(fence(7), ordered, issued(8, false)).verdict, Verdict::NeverGranted);
+  EXPECT_EQ(seal(fence(7), ordered, issued(9, false)).verdict, Verdict::Stale);
+  EXPECT_EQ(seal(fence(7), ordered, issued(7, false)).verdict, Verdict::NeverIssued);
+}
+
+TEST(FenceAdoption, CountsOnlyForASealOverAnotherStoresLife) {
+  Offer adopting = of(offer(2), kG3);
+  adopting.adopt = true;
+  Issued theirs = issued(2);
+  theirs.generation = kG3;
+  const auto sealed = seal(fence(7), adopting, theirs);
+  EXPECT_EQ(sealed.verdict, Verdict::Admitted);
+  ASSERT_TRUE(sealed.fence);
+  EXPECT_EQ(sealed.fence->generation, kG3);
+  EXPECT_EQ(sealed.fence->token, Token(2));
+  EXPECT_EQ(seal(fence(7), adopting, std::nullopt).verdict, Verdict::AskStore);
+  EXPECT_EQ(admit(fence(7), adopting, theirs).verdict, Verdict::Foreign);
+  // Within one life an operator's word lowers nothing.
+  Offer lower = offer(6);
+  lower.adopt = true;
+  EXPECT_EQ(seal(fence(7), lower, issued(6)).verdict, Verdict::Stale);
+}
+
 TEST(FenceProperty, NeverGoesDownAndChangesOnlyWithAnAdmission) {
   each_case([](const auto& before, const Offer& o, const auto& store) {
     for (const FenceDecision& d : {admit(before, o, store), seal(before, o, store)}) {

@@ -45,9 +45,13 @@ Result<core::FenceDecision> judge_write(const std::optional<core::Fence>& fence,
   return judge(core::admit, fence, offer_of(pass, digest), fences, why);
 }
 
-Result<core::FenceDecision> judge_seal(const std::optional<core::Fence>& fence, const Pass& pass,
-                                       api::Fences* fences, Refused* why) {
-  return judge(core::seal, fence, offer_of(pass, ""), fences, why);
+Result<core::FenceDecision> judge_seal(const std::optional<core::Fence>& fence,
+                                       const SealRequest& request, api::Fences* fences,
+                                       Refused* why) {
+  core::Offer offer = offer_of(request.pass, "");
+  offer.by_order = request.by_order;
+  offer.adopt = request.adopt.has_value();
+  return judge(core::seal, fence, offer, fences, why);
 }
 
 }  // namespace stint::guard

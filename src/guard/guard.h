@@ -46,6 +46,21 @@ struct Sealed {
   bool already = false;  // the fence stood at this token before
 };
 
+// What a seal is asked with. Each guard has one: `seal_file`, `seal_directory`, `seal_git`,
+// `seal_postgres`; guard/targets.h finds the right one for a target's words.
+struct SealRequest {
+  Pass pass;
+  // transfer and revoke seal with a token that nobody has claimed yet.
+  bool by_order = false;
+  // An operator's word that a target of another store's life, or one whose fence is torn, is to be
+  // used from now on: why, and who says so.
+  struct Adoption {
+    std::string why;
+    std::string by;
+  };
+  std::optional<Adoption> adopt;
+};
+
 using WriteAnswer = std::variant<Written, Refused>;
 using SealAnswer = std::variant<Sealed, Refused>;
 
@@ -57,7 +72,8 @@ core::Offer offer_of(const Pass& pass, const std::string& digest);
 Result<core::FenceDecision> judge_write(const std::optional<core::Fence>& fence, const Pass& pass,
                                         const std::string& digest, api::Fences* fences,
                                         Refused* why);
-Result<core::FenceDecision> judge_seal(const std::optional<core::Fence>& fence, const Pass& pass,
-                                       api::Fences* fences, Refused* why);
+Result<core::FenceDecision> judge_seal(const std::optional<core::Fence>& fence,
+                                       const SealRequest& request, api::Fences* fences,
+                                       Refused* why);
 
 }  // namespace stint::guard
