@@ -18,7 +18,7 @@ build: $(BUILD)/.set-up
 test: $(BUILD)/.set-up-tests
 	@cmake -S . -B $(BUILD) $(CMAKE_FLAGS) -DBUILD_TESTING=ON >/dev/null
 	@tools/timed build cmake --build $(BUILD) -j $(JOBS)
-	@tools/timed tests ctest --test-dir $(BUILD) --output-on-failure --no-tests=error \
+	@tools/timed tests ctest --test-dir $(BUILD) --output-on-failure --no-tests=error -j 2 \
 	  $(if $(SAN),-L 'unit|conformance|sim|history',-LE 'bench|soak')
 
 install: build

@@ -2,6 +2,11 @@
 // EVIDENCE-OF: G1 G2 G3 G11
 #include <sqlite3.h>
 
+#include <functional>
+
+#include "app/opened.h"
+#include "os/clock.h"
+#include "store/seam.h"
 #include "tests/fault/lease_sweep.h"
 
 namespace stint::test {
@@ -35,24 +40,66 @@ class SqliteWorld final : public World {
   }
 };
 
-// The log is about to be copied back into the file, with syncs of its own.
-class AcquiringAtACheckpoint : public Acquiring {
+int number(const std::string& path, const char* sql) {
+  sqlite3* db = nullptr;
+  int out = 0;
+  sqlite3_open(path.c_str(), &db);
+  const auto listen = [](void* found, int, char** cells, char**) {
+    *static_cast<int*>(found) = std::atoi(cells[0]);
+    return 0;
+  };
+  sqlite3_exec(db, sql, listen, &out, nullptr);
+  sqlite3_close(db);
+  return out;
+}
+
+// Commits of another process have brought the store to where the next one has more to do.
+class AcquiringAfter : public Acquiring {
  public:
-  explicit AcquiringAtACheckpoint(std::uintmax_t frames) : Acquiring(1), frames_(frames) {}
+  using Enough = std::function<bool(const std::string& database)>;
+  explicit AcquiringAfter(Enough enough) : Acquiring(1), enough_(std::move(enough)) {}
+
   void set_up(World& world) override {
     Acquiring::set_up(world);
-    constexpr std::uintmax_t kFrame = 2048 + 24;
-    const std::string log = world.stint().database() + "-wal";
-    EXPECT_EQ(world.stint()({"acquire", "other", "--ttl", "1h"}).exit_code, 0);
-    // One commit of a grant is two frames or more.
-    while (std::filesystem::file_size(log) < frames_ * kFrame) {
-      ASSERT_EQ(world.stint()({"renew", "other", "--token", "1"}).exit_code, 0);
+    const os::SystemClock clock;
+    const auto url = app::parse_store_url(world.store());
+    ASSERT_TRUE(url);
+    auto store = app::open_store({.url = *url, .state_directory = {}, .may_create = false}, clock);
+    ASSERT_TRUE(store);
+    store::Step filler;
+    filler.kind = store::Step::Kind::Set;
+    filler.key = "filler";
+    while (!enough_(world.stint().database())) {
+      ASSERT_TRUE((*store)->commit({filler}, store::Sync::Relaxed));
     }
   }
 
  private:
-  std::uintmax_t frames_;
+  Enough enough_;
 };
+
+// The log is about to be copied back into the file, with syncs of its own. A commit of a grant is
+// a frame or more.
+AcquiringAfter acquiring_at_frame(std::uintmax_t frames) {
+  return AcquiringAfter([frames](const std::string& database) {
+    constexpr std::uintmax_t kFrame = 2048 + 24;
+    return std::filesystem::file_size(database + "-wal") >= frames * kFrame;
+  });
+}
+
+AcquiringAfter acquiring_at_a_fold() {
+  return AcquiringAfter([](const std::string& database) {
+    const char* rows = "SELECT count(*) FROM journal WHERE n > (SELECT folded FROM mark)";
+    return number(database, rows) >= 64;
+  });
+}
+
+TEST(SqliteSweep, AcquireThatWritesTheJournalIntoTheTable) {
+  SKIP_WITHOUT_STRACE();
+  AcquiringAfter scenario = acquiring_at_a_fold();
+  SqliteWorld world;
+  sweep_with(world, scenario, "acquire, with a fold");
+}
 
 TEST(SqliteSweep, TheFirstAcquireOfAll) {
   SKIP_WITHOUT_STRACE();
@@ -70,14 +117,14 @@ TEST(SqliteSweep, Acquire) {
 
 TEST(SqliteSweep, AcquireThatCopiesTheLogBack) {
   SKIP_WITHOUT_STRACE();
-  AcquiringAtACheckpoint scenario(78);
+  AcquiringAfter scenario = acquiring_at_frame(79);
   SqliteWorld world;
   sweep_with(world, scenario, "acquire, with a checkpoint");
 }
 
 TEST(SqliteSweep, AcquireThatCutsTheLogOff) {
   SKIP_WITHOUT_STRACE();
-  AcquiringAtACheckpoint scenario(98);
+  AcquiringAfter scenario = acquiring_at_frame(99);
   SqliteWorld world;
   sweep_with(world, scenario, "acquire, with a log cut off");
 }

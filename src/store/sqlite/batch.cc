@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "os/random.h"
 #include "store/append_key.h"
 
 namespace stint::store {
@@ -24,27 +25,22 @@ bool blind(const Step& step) {
 }  // namespace
 
 Status Batch::begin(Nanos now, WallTime wall) {
-  base_ = cache_.present();
-  if (base_) changes_.state = cache_.writer(*base_);
-  if (!changes_.state.mark) {
-    auto read = read_mark(db_);
-    if (!read) return read.error();
-    changes_.state.mark = *read;
-  }
-  mark_ = *changes_.state.mark;
-  mark_.last = std::max(mark_.last, now);
-  moment_.emplace(boots_, mark_.last);
+  auto base = view_.base(db_);
+  if (!base) return base.error();
+  base_ = *base;
+  done_.mark = base_.mark;
+  done_.mark.last = std::max(base_.mark.last, now);
+  moment_.emplace(boots_, done_.mark.last);
   wall_ = wall;
   return {};
 }
 
 Result<Row> Batch::look(const std::string& key) {
-  if (const auto own = changes_.rows.find(key); own != changes_.rows.end()) return own->second;
-  if (base_ && !changes_.unseen.contains(key)) {
-    if (auto cached = cache_.find(key)) return std::move(*cached);
-  }
+  if (const auto own = done_.changes.find(key); own != done_.changes.end()) return own->second;
+  if (auto known = view_.known(key)) return std::move(*known);
+  if (const auto read = from_table_.find(key); read != from_table_.end()) return read->second;
   auto row = find_row(db_, key);
-  if (row) changes_.rows.emplace(key, *row);
+  if (row) from_table_.emplace(key, *row);
   return row;
 }
 
@@ -67,90 +63,78 @@ Result<CommitAnswer> Batch::apply(const std::vector<Step>& steps, bool& wrote) {
   if (*conflict) return CommitAnswer(**conflict);
   Committed done;
   for (std::size_t i = 0; i < steps.size(); ++i) {
-    const auto version = write(steps[i], rows[i], !blind(steps[i]));
+    const auto version = write(steps[i], rows[i]);
     if (!version) return version.error();
     wrote |= steps[i].kind != Step::Kind::Check;
     done.versions.push_back(*version);
     done.granted_ttl.push_back(steps[i].ttl);
   }
   wrote_ |= wrote;
-  done.revision = mark_.seq;
+  done.revision = done_.mark.seq;
   done.store_wall = wall_;
   done.store_time = moment_->now();
   return CommitAnswer(std::move(done));
 }
 
-Result<Version> Batch::write(const Step& step, const Row& row, bool looked) {
-  Status written;
-  Version version = row.version;
+Result<Version> Batch::write(const Step& step, const Row& row) {
+  Recent& changes = done_.changes;
+  Version& seq = done_.mark.seq;
   switch (step.kind) {
     case Step::Kind::Check: break;
     case Step::Kind::Set:
-      version = ++mark_.seq;
-      written = put(step.key, {step.value, version, moment_->planned(step, row)}, looked);
-      break;
+      changes.insert_or_assign(step.key, Row{step.value, ++seq, moment_->planned(step, row)});
+      return seq;
     case Step::Kind::Touch:
-      written = put(step.key, {row.value, version, moment_->planned(step, row)}, looked);
+      changes.insert_or_assign(step.key, Row{row.value, row.version, moment_->planned(step, row)});
       break;
     case Step::Kind::Remove:
-      ++mark_.seq;
-      version = 0;
-      written = remove_row(db_, step.key);
-      if (looked) {
-        changes_.rows.insert_or_assign(step.key, Row{});
-      } else {
-        changes_.rows.erase(step.key);
-        changes_.unseen.insert(step.key);
-      }
-      break;
+      ++seq;
+      changes.insert_or_assign(step.key, Row{});
+      return 0;
     case Step::Kind::Append: {
       auto number = next_number(step.key);
       if (!number) return number.error();
-      version = 0;
-      written =
-          put_row(db_, append_key(step.key, *number), {step.value, ++mark_.seq, std::nullopt});
-      break;
+      changes.insert_or_assign(append_key(step.key, *number), Row{step.value, ++seq, std::nullopt});
+      return 0;
     }
   }
-  if (!written) return written.error();
-  return version;
-}
-
-Status Batch::put(const std::string& key, Row row, bool looked) {
-  auto done = put_row(db_, key, row);
-  if (!done) return done;
-  if (looked) {
-    changes_.rows.insert_or_assign(key, std::move(row));
-  } else {
-    changes_.rows.erase(key);
-    changes_.unseen.insert(key);
-  }
-  return {};
+  return row.version;
 }
 
 Result<std::uint64_t> Batch::next_number(const std::string& prefix) {
-  auto& newest = changes_.state.newest;
-  auto found = newest.find(prefix);
-  if (found == newest.end()) {
-    auto last = newest_appended(db_, prefix);
+  auto found = newest_.find(prefix);
+  if (found == newest_.end()) {
+    auto last = view_.newest(db_, prefix);
     if (!last) return last.error();
-    found = newest.emplace(prefix, *last).first;
+    found = newest_.emplace(prefix, *last).first;
   }
   return ++found->second;
 }
 
-Status Batch::finish() {
-  changes_.state.mark = mark_;
-  return wrote_ ? write_mark(db_, mark_) : Status();
+Status Batch::finish(const JournalLimits& limits) {
+  if (!wrote_) return {};
+  os::SystemRandom random;
+  const std::uint64_t mark = random.next() >> 1U;  // SQLite's numbers have a sign
+  const std::uint64_t number = base_.at.top + 1;
+  const std::uint64_t rows = number - base_.at.folded;
+  done_.folded = rows > limits.rows || base_.at.bytes > limits.bytes;
+  if (!done_.folded) {
+    const std::string bytes = encode_journal_row(mark, done_.mark, done_.changes);
+    done_.at = base_.at;
+    done_.at.top = number;
+    done_.at.top_mark = mark;
+    done_.at.bytes += bytes.size();
+    return append_row(db_, done_.at, bytes);
+  }
+  Recent all = view_.recent();
+  for (const auto& [key, row] : done_.changes) all.insert_or_assign(key, row);
+  done_.at = {.folded = number, .folded_mark = mark, .top = number};
+  return fold(db_, all, done_.mark, done_.at);
 }
 
 void Batch::committed() {
-  if (!base_ || !wrote_) return;
-  if (const auto now = cache_.present()) {
-    cache_.advance(*base_, *now, std::move(changes_));
-  } else {
-    cache_.clear();
-  }
+  if (!from_table_.empty()) view_.add(base_.at, std::move(from_table_));
+  if (wrote_) view_.advance(base_, std::move(done_));
 }
 
 }  // namespace stint::store

@@ -50,6 +50,13 @@ Query& Query::bind(int at, std::string_view text) {
   return *this;
 }
 
+Query& Query::bind_bytes(int at, std::string_view bytes) {
+  const int done = sqlite3_bind_blob(statement_, at, bytes.data(), static_cast<int>(bytes.size()),
+                                     SQLITE_STATIC);
+  CHECK(done == SQLITE_OK, "no such parameter");
+  return *this;
+}
+
 Query& Query::bind_null(int at) {
   CHECK(sqlite3_bind_null(statement_, at) == SQLITE_OK, "no such parameter");
   return *this;
@@ -143,7 +150,8 @@ void Database::set_stays(bool stays) {
   sqlite3_wal_hook(handle_, &Database::on_commit, this);
   // If it cannot be had, the default does.
   if (stays) {
-    [[maybe_unused]] const bool done = run("PRAGMA cache_size=-16000").has_value();
+    [[maybe_unused]] const bool done =
+        run("PRAGMA cache_size=-16000; PRAGMA secure_delete=0").has_value();
   }
 }
 

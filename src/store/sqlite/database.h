@@ -30,7 +30,8 @@ class Query {
   ~Query();
 
   Query& bind(int at, std::int64_t number);
-  Query& bind(int at, std::string_view text);  // the text must live until the query ends
+  Query& bind(int at, std::string_view text);         // the text must live until the query ends
+  Query& bind_bytes(int at, std::string_view bytes);  // likewise
   Query& bind_null(int at);
 
   // True: a row is there. False: done.

@@ -14,6 +14,7 @@
 #include "os/filesystem.h"
 #include "os/random.h"
 #include "store/sqlite/database.h"
+#include "store/sqlite/journal.h"
 
 namespace stint::store {
 namespace {
@@ -21,7 +22,7 @@ namespace {
 constexpr std::array<std::string_view, 7> kFileSystems = {"ext4", "xfs",   "btrfs",  "f2fs",
                                                           "zfs",  "tmpfs", "overlay"};
 
-constexpr std::int64_t kSchema = 1;
+constexpr std::int64_t kSchema = 2;
 constexpr std::int64_t kApplication = 0x53544E54;  // "STNT"
 
 // One entry a schema version; entry N takes a file from version N to N + 1.
@@ -36,7 +37,13 @@ constexpr std::array<const char*, kSchema> kMigrations = {
     " copied INTEGER NOT NULL, prolonged INTEGER NOT NULL);"
     "INSERT INTO mark VALUES(1, 0, 0);"
     "PRAGMA application_id=0x53544E54;"
-    "PRAGMA user_version=1"};
+    "PRAGMA user_version=1",
+    // See journal.h. folded: the last of its rows that is in the table of records.
+    // place: counted from the last fold.
+    "CREATE TABLE journal(place INTEGER PRIMARY KEY, n INTEGER NOT NULL, changes BLOB NOT NULL);"
+    "ALTER TABLE mark ADD COLUMN folded INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE mark ADD COLUMN folded_mark INTEGER NOT NULL DEFAULT 0;"
+    "PRAGMA user_version=2"};
 
 Status check_filesystem(const std::string& directory) {
   const auto kind = os::filesystem_of(directory);
@@ -200,12 +207,25 @@ Status check_schema(Database& db, const std::string& path) {
   return {};
 }
 
+Status fold_all(Database& db) {
+  auto read = read_journal(db, nullptr);
+  if (!read) return read.error();
+  os::SystemRandom random;
+  const Journal& journal = read->journal;
+  return fold(
+      db, journal.recent, journal.mark,
+      {.folded = journal.at.top, .folded_mark = random.next() >> 1U, .top = journal.at.top});
+}
+
 Status enter_new_boot(Database& db, const SqliteOptions& options, Nanos now,
                       const std::vector<BootRow>& rows, Arrival kind) {
   const bool copy = kind == Arrival::Copy;
   if (copy && !options.accept_copy) return copied_error(options.path);
   bool prolonged = false;
   if (!rows.empty()) {
+    // The journal's times are of the old boot's clock: nothing of it may be taken for the new
+    // one's.
+    if (auto folded = fold_all(db); !folded) return folded;
     const auto ran = any_timer_ran(db, rows);
     if (!ran) return ran.error();
     prolonged = *ran;
@@ -263,7 +283,8 @@ Result<bool> make_file(const SqliteOptions& options) {
 
 Result<Entered> enter(Database& db, const SqliteOptions& options, Nanos now) {
   // Reading first: nearly every opening finds the present boot and needs no write lock.
-  {
+  const auto version = pragma(db, "PRAGMA user_version");
+  if (version && *version == kSchema) {
     auto rows = read_boots(db);
     if (rows && classify(*rows, options.clock_name) == Arrival::SameBoot) {
       return enter_locked(db, options, now);

@@ -20,16 +20,6 @@ Status finish(Result<Query>& query) {
   return {};
 }
 
-// The number of the oldest or newest appended row; 0: there is none.
-Result<std::uint64_t> appended_at_end(Database& db, const std::string& prefix, const char* end) {
-  auto query = db.query(end);
-  if (!query) return query.error();
-  const std::string highest = append_key(prefix, 9'999'999'999'999'999);
-  auto row = query->bind(1, prefix).bind(2, highest).step();
-  if (!row) return row.error();
-  return *row ? append_number(prefix, query->text(0)) : 0;
-}
-
 }  // namespace
 
 TimerState Moment::state(const std::optional<StoredTimer>& timer) const {
@@ -116,32 +106,12 @@ Status remove_row(Database& db, const std::string& key) {
 }
 
 Result<std::uint64_t> newest_appended(Database& db, const std::string& prefix) {
-  return appended_at_end(db, prefix,
-                         "SELECT k FROM record WHERE k > ? AND k <= ? ORDER BY k DESC LIMIT 1");
-}
-
-Result<std::uint64_t> count_appended(Database& db, const std::string& prefix) {
-  const auto oldest =
-      appended_at_end(db, prefix, "SELECT k FROM record WHERE k > ? AND k <= ? ORDER BY k LIMIT 1");
-  if (!oldest) return oldest.error();
-  const auto newest = newest_appended(db, prefix);
-  if (!newest) return newest.error();
-  return *newest == 0 ? 0 : *newest - *oldest + 1;
-}
-
-Result<Mark> read_mark(Database& db) {
-  auto query = db.query("SELECT seq, last_ns FROM mark");
+  auto query = db.query("SELECT k FROM record WHERE k > ? AND k <= ? ORDER BY k DESC LIMIT 1");
   if (!query) return query.error();
-  auto row = query->step();
+  const std::string highest = append_key(prefix, 9'999'999'999'999'999);
+  auto row = query->bind(1, prefix).bind(2, highest).step();
   if (!row) return row.error();
-  if (!*row) return unavailable("the store has lost its mark: it is damaged");
-  return Mark{static_cast<Version>(query->number(0)), Nanos(query->number(1))};
-}
-
-Status write_mark(Database& db, const Mark& mark) {
-  auto query = db.query("UPDATE mark SET seq = ?, last_ns = ?");
-  if (query) query->bind(1, static_cast<std::int64_t>(mark.seq)).bind(2, mark.last.count());
-  return finish(query);
+  return *row ? append_number(prefix, query->text(0)) : 0;
 }
 
 }  // namespace stint::store

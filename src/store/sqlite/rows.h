@@ -43,16 +43,11 @@ Status remove_row(Database& db, const std::string& key);
 
 // The number of the newest appended row under the prefix; 0: there is none.
 Result<std::uint64_t> newest_appended(Database& db, const std::string& prefix);
-// The numbers from the oldest to the newest appended row: counting rows would read them all.
-Result<std::uint64_t> count_appended(Database& db, const std::string& prefix);
 
 // The last version given, and the time of the last commit.
 struct Mark {
   Version seq = 0;
   Nanos last{0};
 };
-
-Result<Mark> read_mark(Database& db);
-Status write_mark(Database& db, const Mark& mark);
 
 }  // namespace stint::store

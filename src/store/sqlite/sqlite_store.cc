@@ -2,15 +2,17 @@
 
 #include <sqlite3.h>
 
-#include <algorithm>
+#include <array>
 #include <set>
 
 #include "base/text.h"
 #include "os/files.h"
+#include "store/append_key.h"
 #include "store/sqlite/batch.h"
 #include "store/sqlite/database.h"
 #include "store/sqlite/opening.h"
 #include "store/sqlite/rows.h"
+#include "store/sqlite/scan.h"
 #include "store/steps.h"
 #include "store/wake_topic.h"
 
@@ -19,6 +21,9 @@ namespace {
 
 constexpr std::size_t kMostConnections = 4;
 constexpr unsigned kBatchesOfAStayer = 50;
+// A process that is about to go leaves little for the next one to read.
+constexpr JournalLimits kShortJournal = {.rows = 64, .bytes = 64 * 1024};
+constexpr JournalLimits kLongJournal = {.rows = 1000, .bytes = 1024 * 1024};
 
 }  // namespace
 
@@ -51,6 +56,27 @@ class SqliteStore::Borrowed {
   bool healthy_ = true;
 };
 
+// All that is read in it is of one moment. A connection whose transaction did not end well is
+// closed.
+class SqliteStore::ReadTransaction {
+ public:
+  explicit ReadTransaction(Borrowed& db) : db_(db) {}
+  ReadTransaction(const ReadTransaction&) = delete;
+  ReadTransaction& operator=(const ReadTransaction&) = delete;
+  ~ReadTransaction() {
+    if (open_) db_.spoil();
+  }
+  Status begin() {
+    open_ = true;
+    return db_->run_often("BEGIN");
+  }
+  void end() { open_ = !db_->run_often("COMMIT"); }
+
+ private:
+  Borrowed& db_;
+  bool open_ = false;
+};
+
 SqliteStore::SqliteStore(SqliteOptions options, const Clock& clock)
     : options_(std::move(options)),
       clock_(clock),
@@ -79,7 +105,7 @@ Result<std::unique_ptr<SqliteStore>> SqliteStore::open(const SqliteOptions& opti
   if ((*db)->moved() || !store->entered_file_) return store->moved_error();
   auto entered = enter(**db, options, clock.mono().time_since_epoch());
   if (!entered) return entered.error();
-  store->cache_.attach((*db)->log_index());
+  store->view_.attach((*db)->log_index());
   store->opening_ = entered->opening;
   store->opening_.created = *created;
   store->boots_ = entered->boots;
@@ -131,8 +157,8 @@ void SqliteStore::give_back(std::unique_ptr<Database> connection, bool healthy) 
       --open_;
     }
   }
-  // The cache looks at memory that goes with the last connection.
-  if (!healthy) cache_.detach();
+  // The view looks at memory that goes with the last connection.
+  if (!healthy) view_.detach();
   returned_.notify_one();
 }
 
@@ -143,7 +169,7 @@ Error SqliteStore::moved_error() const {
 
 Result<Reading> SqliteStore::read(const std::vector<std::string>& keys) {
   const Moment moment(boots_, clock_.mono().time_since_epoch());
-  auto rows = cache_.find(keys);
+  auto rows = view_.find(keys);
   if (!rows) {
     auto read = read_rows(keys);
     if (!read) return read.error();
@@ -163,24 +189,24 @@ Result<Reading> SqliteStore::read(const std::vector<std::string>& keys) {
 Result<std::vector<Row>> SqliteStore::read_rows(const std::vector<std::string>& keys) {
   auto db = borrow();
   if (!db) return db.error();
-  const auto before = cache_.present();
-  if (auto begun = (*db)->run_often("BEGIN"); !begun) {
-    db->spoil();
-    return begun.error();
-  }
+  ReadTransaction transaction(*db);
+  if (auto begun = transaction.begin(); !begun) return begun.error();
+  auto known = view_.look(**db, keys);
+  if (!known) return known.error();
   std::vector<Row> out;
-  Rows seen;
-  for (const std::string& key : keys) {
-    auto row = find_row(**db, key);
-    if (!row) {
-      db->spoil();
-      return row.error();
+  View::Rows from_table;
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    if (known->rows[i]) {
+      out.push_back(std::move(*known->rows[i]));
+      continue;
     }
+    auto row = find_row(**db, keys[i]);
+    if (!row) return row.error();
     out.push_back(*row);
-    seen.emplace(key, std::move(*row));
+    from_table.emplace(keys[i], std::move(*row));
   }
-  if (auto ended = (*db)->run_often("COMMIT"); !ended) db->spoil();
-  if (before && before == cache_.present()) cache_.add(*before, std::move(seen));
+  transaction.end();
+  view_.add(known->at, std::move(from_table));
   return out;
 }
 
@@ -189,27 +215,15 @@ Result<Reading> SqliteStore::scan(const ScanRange& range) {
   if (!db) return db.error();
   const Moment moment(boots_, clock_.mono().time_since_epoch());
   Reading out{.entries = {}, .store_wall = clock_.wall(), .store_time = moment.now()};
-  // Everything that begins with the prefix stands below the prefix with its highest successor.
-  const std::string end = range.prefix + "\xFF";
-  const std::string& low = range.backwards ? range.prefix : std::max(range.prefix, range.after);
-  const std::string& high =
-      range.backwards && !range.after.empty() ? std::min(range.after, end) : end;
-  auto query =
-      (*db)->query(range.backwards ? "SELECT k, v, version, boot, fires_ns, ttl_ms FROM record"
-                                     " WHERE k >= ? AND k < ? ORDER BY k DESC LIMIT ?"
-                                   : "SELECT k, v, version, boot, fires_ns, ttl_ms FROM record"
-                                     " WHERE k >= ? AND k < ? ORDER BY k LIMIT ?");
-  if (!query) return query.error();
-  // `after` itself is left out: one more is asked for.
-  constexpr std::size_t kMost = 1U << 30U;
-  query->bind(1, low).bind(2, high).bind(
-      3, static_cast<std::int64_t>(std::min(range.limit, kMost) + 1));
-  while (true) {
-    auto row = query->step();
-    if (!row) return row.error();
-    if (!*row || out.entries.size() == range.limit) break;
-    if (!range.backwards && query->text(0) == range.after) continue;
-    out.entries.push_back(moment.entry(query->text(0), row_at(*query, 1)));
+  {
+    ReadTransaction transaction(*db);
+    if (auto begun = transaction.begin(); !begun) return begun.error();
+    auto recent = view_.look(**db, range);
+    if (!recent) return recent.error();
+    auto rows = scan_rows(**db, range, *recent);
+    if (!rows) return rows.error();
+    for (auto& [key, row] : *rows) out.entries.push_back(moment.entry(key, std::move(row)));
+    transaction.end();
   }
   if (!in_place()) return moved_error();
   return out;
@@ -245,11 +259,12 @@ Status SqliteStore::commit_batch(const std::vector<Pending*>& batch, bool& unkno
   bool wants_sync = false;
   for (const Pending* pending : batch) wants_sync |= pending->sync == Sync::Durable;
   if (auto set = (*db)->set_synced(wants_sync); !set) return set;
-  (*db)->set_stays(++batches_ > kBatchesOfAStayer);
+  const bool stays = ++batches_ > kBatchesOfAStayer;
+  (*db)->set_stays(stays);
   if (auto begun = (*db)->run_often("BEGIN IMMEDIATE"); !begun) return begun;
-  if (!cache_.attached()) cache_.attach((*db)->log_index());
-  Batch transaction(**db, cache_, boots_);
-  if (auto applied = apply_batch(transaction, batch); !applied || !in_place()) {
+  if (!view_.attached()) view_.attach((*db)->log_index());
+  Batch transaction(**db, view_, boots_);
+  if (auto applied = apply_batch(transaction, batch, stays); !applied || !in_place()) {
     if (!(*db)->run("ROLLBACK")) db->spoil();
     return applied ? moved_error() : applied;
   }
@@ -267,7 +282,8 @@ Status SqliteStore::commit_batch(const std::vector<Pending*>& batch, bool& unkno
   return {};
 }
 
-Status SqliteStore::apply_batch(Batch& transaction, const std::vector<Pending*>& batch) {
+Status SqliteStore::apply_batch(Batch& transaction, const std::vector<Pending*>& batch,
+                                bool stays) {
   const auto begun = transaction.begin(clock_.mono().time_since_epoch(), clock_.wall());
   if (!begun) return begun;
   for (Pending* pending : batch) {
@@ -275,7 +291,7 @@ Status SqliteStore::apply_batch(Batch& transaction, const std::vector<Pending*>&
     if (!answer) return answer.error();
     pending->answer = std::move(*answer);
   }
-  return transaction.finish();
+  return transaction.finish(stays ? kLongJournal : kShortJournal);
 }
 
 void SqliteStore::wake(const std::vector<Pending*>& batch) {
@@ -295,18 +311,27 @@ Result<std::unique_ptr<Watch>> SqliteStore::watch(std::string_view key) {
   return wake_files_.watch(wake_topic(key));
 }
 
+// From the oldest to the newest: counting would read them all.
 Result<std::uint64_t> SqliteStore::appended(const std::string& prefix) {
-  auto db = borrow();
-  if (!db) return db.error();
-  return count_appended(**db, prefix);
+  std::array<std::uint64_t, 2> ends{};
+  for (const bool newest : {false, true}) {
+    auto one = scan({.prefix = prefix, .after = {}, .limit = 1, .backwards = newest});
+    if (!one) return one.error();
+    if (one->entries.empty()) return 0;
+    ends[newest ? 1 : 0] = append_number(prefix, one->entries.front().key);
+  }
+  return ends[1] - ends[0] + 1;
 }
 
 Result<std::uint64_t> SqliteStore::revision() {
   auto db = borrow();
   if (!db) return db.error();
-  auto mark = read_mark(**db);
-  if (!mark) return mark.error();
-  return mark->seq;
+  ReadTransaction transaction(*db);
+  if (auto begun = transaction.begin(); !begun) return begun.error();
+  auto journal = read_journal(**db, nullptr);
+  if (!journal) return journal.error();
+  transaction.end();
+  return journal->journal.mark.seq;
 }
 
 Status SqliteStore::accept() {

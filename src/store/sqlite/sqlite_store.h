@@ -20,7 +20,7 @@
 #include "store/combiner.h"
 #include "store/seam.h"
 #include "store/sqlite/reboot.h"
-#include "store/sqlite/row_cache.h"
+#include "store/sqlite/view.h"
 
 namespace stint::store {
 
@@ -54,6 +54,7 @@ class SqliteStore final : public Store {
  private:
   struct Pending;
   class Borrowed;
+  class ReadTransaction;
 
   SqliteStore(SqliteOptions options, const Clock& clock);
   Result<Borrowed> borrow();
@@ -65,7 +66,7 @@ class SqliteStore final : public Store {
   Result<std::vector<Row>> read_rows(const std::vector<std::string>& keys);
   void run_batch(const std::vector<Pending*>& batch);
   Status commit_batch(const std::vector<Pending*>& batch, bool& unknown);
-  Status apply_batch(Batch& transaction, const std::vector<Pending*>& batch);
+  Status apply_batch(Batch& transaction, const std::vector<Pending*>& batch, bool stays);
   void wake(const std::vector<Pending*>& batch);
 
   // A sync failed: the log in the cache may be better than the one on the disk.
@@ -87,7 +88,7 @@ class SqliteStore final : public Store {
   std::vector<std::unique_ptr<Database>> idle_ GUARDED_BY(mutex_);
   std::size_t open_ GUARDED_BY(mutex_) = 0;
 
-  RowCache cache_;
+  View view_;
   Combiner<Pending> commits_;
 };
 

@@ -1,0 +1,21 @@
+// Records in key order: those of the table with the journal's over them.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "store/seam.h"
+#include "store/sqlite/journal.h"
+
+namespace stint::store {
+
+using FoundRows = std::vector<std::pair<std::string, Row>>;
+
+// As much of the journal as a scan can come across, in its direction; also what was removed.
+FoundRows scan_recent(const Recent& recent, const Store::ScanRange& range);
+
+// REQUIRES: `recent` is scan_recent() of the transaction that is open on `db`.
+Result<FoundRows> scan_rows(Database& db, const Store::ScanRange& range, const FoundRows& recent);
+
+}  // namespace stint::store

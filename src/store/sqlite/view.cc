@@ -1,0 +1,181 @@
+#include "store/sqlite/view.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "store/append_key.h"
+
+namespace stint::store {
+namespace {
+
+// Of the header: the counter of commits.
+constexpr std::size_t kChangeWord = 2;
+constexpr std::size_t kMostRows = 60'000;
+
+}  // namespace
+
+bool Stamp::follows(const Stamp& before) const {
+  return words[kChangeWord] == before.words[kChangeWord] + 1;
+}
+
+void View::attach(const volatile std::uint32_t* index) {
+  const MutexLock lock(mutex_);
+  if (index == index_) return;
+  index_ = index;
+  stamp_.reset();
+}
+
+void View::detach() { attach(nullptr); }
+
+bool View::attached() const {
+  const MutexLock lock(mutex_);
+  return index_ != nullptr;
+}
+
+// There are two copies, and a writer changes the second one first: two that agree are whole.
+std::optional<Stamp> View::read_stamp() const {
+  if (index_ == nullptr) return std::nullopt;
+  Stamp first;
+  Stamp second;
+  const std::size_t words = first.words.size();
+  for (std::size_t i = 0; i < words; ++i) first.words[i] = index_[i];
+  std::atomic_thread_fence(std::memory_order_acquire);
+  for (std::size_t i = 0; i < words; ++i) second.words[i] = index_[words + i];
+  if (first != second) return std::nullopt;
+  return first;
+}
+
+std::optional<Row> View::find_locked(const std::string& key) const {
+  if (const auto found = journal_.recent.find(key); found != journal_.recent.end()) {
+    return found->second;
+  }
+  if (const auto found = table_.find(key); found != table_.end()) return found->second;
+  return std::nullopt;
+}
+
+std::optional<std::vector<Row>> View::find(const std::vector<std::string>& keys) const {
+  const MutexLock lock(mutex_);
+  if (!stamp_ || stamp_ != read_stamp()) return std::nullopt;
+  std::vector<Row> out;
+  out.reserve(keys.size());
+  for (const std::string& key : keys) {
+    auto found = find_locked(key);
+    if (!found) return std::nullopt;
+    out.push_back(std::move(*found));
+  }
+  return out;
+}
+
+// The stamp is that of the transaction only if nobody committed around its first read.
+Status View::refresh(Database& db, Transaction kind) {
+  const auto before = read_stamp();
+  if (known_ && stamp_ && stamp_ == before) {
+    if (kind == Transaction::Writes) return {};
+    // A reader's begins with its first read: what it reads next must be of the view's state.
+    auto at = db.query("SELECT folded FROM mark");
+    if (!at) return at.error();
+    if (auto row = at->step(); !row) return row.error();
+    if (stamp_ == read_stamp()) return {};
+  }
+  stamp_.reset();
+  auto news = read_journal(db, known_ ? &journal_ : nullptr);
+  if (!news) return news.error();
+  if (!news->more) {
+    table_.clear();
+    newest_.clear();
+    journal_.recent.clear();
+  }
+  journal_.at = news->journal.at;
+  journal_.mark = news->journal.mark;
+  for (auto& [key, row] : news->journal.recent) {
+    note_appended(key);
+    journal_.recent.insert_or_assign(key, std::move(row));
+  }
+  known_ = true;
+  if (before == read_stamp()) stamp_ = before;
+  return {};
+}
+
+void View::note_appended(const std::string& key) {
+  for (auto& [prefix, number] : newest_) {
+    if (key.starts_with(prefix)) number = std::max(number, append_number(prefix, key));
+  }
+}
+
+Result<View::Known> View::look(Database& db, const std::vector<std::string>& keys) {
+  const MutexLock lock(mutex_);
+  if (auto done = refresh(db, Transaction::Reads); !done) return done.error();
+  Known out{.rows = {}, .at = journal_.at};
+  out.rows.reserve(keys.size());
+  for (const std::string& key : keys) out.rows.push_back(find_locked(key));
+  return out;
+}
+
+Result<FoundRows> View::look(Database& db, const Store::ScanRange& range) {
+  const MutexLock lock(mutex_);
+  if (auto done = refresh(db, Transaction::Reads); !done) return done.error();
+  return scan_recent(journal_.recent, range);
+}
+
+void View::put(const std::string& key, const Row& row) {
+  if (table_.size() >= kMostRows) table_.clear();
+  table_.insert_or_assign(key, row);
+}
+
+void View::add(const Position& at, Rows rows) {
+  const MutexLock lock(mutex_);
+  if (at.folded != journal_.at.folded || at.folded_mark != journal_.at.folded_mark) return;
+  for (const auto& [key, row] : rows) put(key, row);
+}
+
+Result<View::Base> View::base(Database& db) {
+  const MutexLock lock(mutex_);
+  if (auto done = refresh(db, Transaction::Writes); !done) return done.error();
+  return Base{.at = journal_.at, .mark = journal_.mark, .stamp = stamp_};
+}
+
+std::optional<Row> View::known(const std::string& key) const {
+  const MutexLock lock(mutex_);
+  return find_locked(key);
+}
+
+Result<std::uint64_t> View::newest(Database& db, const std::string& prefix) {
+  const MutexLock lock(mutex_);
+  if (const auto found = newest_.find(prefix); found != newest_.end()) return found->second;
+  const auto in_table = newest_appended(db, prefix);
+  if (!in_table) return in_table.error();
+  newest_.emplace(prefix, *in_table);
+  for (auto i = journal_.recent.lower_bound(prefix);
+       i != journal_.recent.end() && i->first.starts_with(prefix); ++i) {
+    note_appended(i->first);
+  }
+  return newest_.at(prefix);
+}
+
+Recent View::recent() const {
+  const MutexLock lock(mutex_);
+  return journal_.recent;
+}
+
+void View::advance(const Base& base, Done done) {
+  const MutexLock lock(mutex_);
+  if (journal_.at == done.at) return;  // somebody has read it already
+  if (journal_.at != base.at) {        // and more than that
+    stamp_.reset();
+    return;
+  }
+  for (auto& [key, row] : done.changes) {
+    note_appended(key);
+    journal_.recent.insert_or_assign(key, std::move(row));
+  }
+  journal_.at = done.at;
+  journal_.mark = done.mark;
+  if (done.folded) {
+    for (const auto& [key, row] : journal_.recent) put(key, row);
+    journal_.recent.clear();
+  }
+  const auto now = read_stamp();
+  stamp_ = now && base.stamp && now->follows(*base.stamp) ? now : std::nullopt;
+}
+
+}  // namespace stint::store
