@@ -15,6 +15,7 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <sstream>
 
 #include "base/check.h"
 #include "base/text.h"
@@ -149,7 +150,10 @@ void write_text(const std::string& path, std::string_view text) {
 
 std::string read_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+  std::ostringstream
+      text;  // takes what there is also when reading fails: a process of /proc may go
+  text << file.rdbuf();
+  return text.str();
 }
 
 Child::Child(const Command& command) {
