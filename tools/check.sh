@@ -11,16 +11,20 @@ step() {
   if "$@"; then echo "ok    $name ($(($(date +%s) - start)) s)"; else echo "FAIL  $name"; failed=1; fi
 }
 format() { git ls-files '*.cc' '*.h' | xargs clang-format --dry-run --Werror; }
-# Every file of src/, compiled by clang for its warnings and the thread-safety analysis alone.
+# Every file of src/ is seen by clang once, for its warnings and the thread-safety analysis: the tests and what
+# clang-tidy cannot read here, the others there.
+warnings=(-Wall -Wextra -Wthread-safety -Wshadow)
+# The analyzer gives up on a function after so many states instead of 225,000: a quarter of the time.
+analyzer=(-Xclang -analyzer-config -Xclang max-nodes=20000)
+tidied() { git ls-files 'src/*.cc' | grep -v -e _test.cc -e config_file.cc; }
 thread_safety() {
-  git ls-files 'src/*.cc' | xargs -P "$(nproc)" -n 4 clang++ -std=c++20 -Isrc -Iinclude -I. -DSTINT_VERSION='"0"' -DSTINT_PREFIX='"/"' \
-    -DSTINT_LIBDIR='"lib"' \
-    -fsyntax-only -Wall -Wextra -Wthread-safety -Wshadow -Werror
+  git ls-files 'src/*.cc' | grep -v -x -F -f <(tidied) |
+    xargs -P "$(nproc)" -n 4 clang++ -std=c++20 -Isrc -Iinclude -I. -fsyntax-only "${warnings[@]}" -Werror
 }
 tidy() {
   cmake -S . -B "$build" -G Ninja -DCMAKE_EXPORT_COMPILE_COMMANDS=ON >/dev/null &&
-    git ls-files 'src/*.cc' | grep -v -e _test.cc -e config_file.cc |
-    xargs -P "$(nproc)" -n 3 clang-tidy -p "$build" --quiet --extra-arg=-Wno-unknown-warning-option 2>/dev/null
+    tidied | xargs -P "$(nproc)" -n 3 clang-tidy -p "$build" --quiet "${warnings[@]/#/--extra-arg=}" \
+      --extra-arg=-Wno-unknown-warning-option "${analyzer[@]/#/--extra-arg=}" 2>/dev/null
 }
 step format format
 step rooms python3 tools/check_rooms.py

@@ -133,7 +133,7 @@ Status Batch::finish(const JournalLimits& limits) {
 }
 
 void Batch::committed() {
-  if (!from_table_.empty()) view_.add(base_.at, std::move(from_table_));
+  if (!from_table_.empty()) view_.add(base_.at, from_table_);
   if (wrote_) view_.advance(base_, std::move(done_));
 }
 

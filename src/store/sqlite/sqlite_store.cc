@@ -206,7 +206,7 @@ Result<std::vector<Row>> SqliteStore::read_rows(const std::vector<std::string>& 
     from_table.emplace(keys[i], std::move(*row));
   }
   transaction.end();
-  view_.add(known->at, std::move(from_table));
+  view_.add(known->at, from_table);
   return out;
 }
 

@@ -122,7 +122,7 @@ void View::put(const std::string& key, const Row& row) {
   table_.insert_or_assign(key, row);
 }
 
-void View::add(const Position& at, Rows rows) {
+void View::add(const Position& at, const Rows& rows) {
   const MutexLock lock(mutex_);
   if (at.folded != journal_.at.folded || at.folded_mark != journal_.at.folded_mark) return;
   for (const auto& [key, row] : rows) put(key, row);
@@ -157,7 +157,7 @@ Recent View::recent() const {
   return journal_.recent;
 }
 
-void View::advance(const Base& base, Done done) {
+void View::advance(const Base& base, Done&& done) {
   const MutexLock lock(mutex_);
   if (journal_.at == done.at) return;  // somebody has read it already
   if (journal_.at != base.at) {        // and more than that

@@ -59,7 +59,7 @@ class View {
   // The journal's part of a scan.
   Result<FoundRows> look(Database& db, const Store::ScanRange& range);
   // Rows that were read from the table at that position.
-  void add(const Position& at, Rows rows);
+  void add(const Position& at, const Rows& rows);
 
   // For the writer, under the file's write lock: what it writes upon.
   struct Base {
@@ -81,7 +81,7 @@ class View {
     Recent changes;
     bool folded = false;
   };
-  void advance(const Base& base, Done done);
+  void advance(const Base& base, Done&& done);
 
  private:
   std::optional<Stamp> read_stamp() const REQUIRES(mutex_);
