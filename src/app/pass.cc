@@ -76,6 +76,12 @@ Result<guard::Pass> pass_of(const Environment& environment, const PassWords& wor
                    .mode = *mode,
                    .key = words.key.value_or(""),
                    .require_live = words.require_live};
+  if (const auto text = environment.get("STINT_GUARD")) {
+    if (*text != "warn" && *text != "refuse") {
+      return invalid("STINT_GUARD is refuse (as without it) or warn");
+    }
+    pass.warn = *text == "warn";
+  }
   if (const auto label = words.owner ? words.owner : environment.get("STINT_OWNER")) {
     auto owner = Owner::parse(*label);
     if (!owner) return owner.error();

@@ -22,9 +22,13 @@ constexpr Option kLiveOption = {"--require-live", "",
 
 // From the command's own words (all of the options above that it has) and the environment. Opens
 // the store only where the environment does not know enough.
-Result<guard::Pass> pass_of(Session& session);
+// KeyOf::Act: --key is not the pass's.
+enum class KeyOf { Write, Act };
+Result<guard::Pass> pass_of(Session& session, KeyOf key = KeyOf::Write);
 
-// Tells the refusal on stderr; 13.
+// Writes the refusal into the ledger and tells it on stderr; 13.
 int refused(Session& session, const guard::Refused& refusal, const guard::Pass& pass);
+// The same for one that was let through (Pass::warn).
+void warned(Session& session, const guard::Refused& refusal, const guard::Pass& pass);
 
 }  // namespace stint::cli
