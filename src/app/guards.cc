@@ -1,12 +1,15 @@
 #include "app/guards.h"
 
 #include "base/text.h"
+#include "guard/path_check.h"
 #include "guard/words.h"
 
 namespace stint::app {
 
 guard::Guards guards() {
   guard::Guards table;
+  table[guard::TargetKind::File].check = guard::check_path;
+  table[guard::TargetKind::Directory].check = guard::check_path;
   table[guard::TargetKind::Admit] = guard::store_guard();
   return table;
 }
@@ -27,7 +30,8 @@ Status record_refusal(api::Events& events, const Clock& clock, const guard::Refu
   if (!refused.newest_owner.empty()) {
     event.details.emplace_back("newest_owner", refused.newest_owner.text());
   }
-  return events.record_refusal(event, refused.target);
+  // What was let through and what was not are counted apart.
+  return events.record_refusal(event, cat(event.kind, ' ', refused.target));
 }
 
 SealReport seal_target(const guard::Guards& guards, const std::string& words,

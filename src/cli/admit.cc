@@ -113,7 +113,7 @@ class Admission {
       return run_past_the_gate(command);
     }
     if (gate->verdict == core::Verdict::Done) return answer_again(session_, *gate);
-    auto end = os::run_teed(command);
+    auto end = run(command);
     if (!end) return session_.fail(end.error());
     if (end->exec_error != 0) return not_executed(end->exec_error);
     tell_gap(asked, *end);
@@ -134,8 +134,16 @@ class Admission {
   }
 
  private:
+  Result<os::TeeEnd> run(const std::vector<std::string>& command) const {
+    std::vector<std::string> environment;
+    for (const auto& [name, value] : session_.environment().all()) {
+      environment.push_back(cat(name, '=', value));
+    }
+    return os::run_teed({.argv = command, .environment = std::move(environment)});
+  }
+
   int run_past_the_gate(const std::vector<std::string>& command) {
-    auto end = os::run_teed(command);
+    auto end = run(command);
     if (!end) return session_.fail(end.error());
     return end->exec_error != 0 ? not_executed(end->exec_error) : end->exit_code;
   }

@@ -43,7 +43,8 @@ void record(Session& session, const guard::Refused& refusal, const guard::Pass& 
 
 void warned(Session& session, const guard::Refused& refusal, const guard::Pass& pass) {
   record(session, refusal, pass);
-  session.warn(cat("STINT_GUARD=warn: WRITTEN ALTHOUGH ", guard::error_of(refusal, pass).message));
+  session.warn(cat("STINT_GUARD=warn, UNSAFE: it is done all the same. Without it: ",
+                   guard::error_of(refusal, pass).message));
 }
 
 int refused(Session& session, const guard::Refused& refusal, const guard::Pass& pass) {

@@ -155,7 +155,7 @@ constexpr std::array<std::string_view, 1> kGuardExamples = {"stint guard check a
 
 int check_target(Session& session, const std::string& text) {
   const guard::Guards guards = app::guards();
-  auto target = guard::find_target(guards, text, os::absolute("."));
+  auto target = guard::settle_target(guards, text, os::absolute("."));
   if (!target) return session.fail(target.error());
   auto opened = session.open(false);
   // A target may be looked at without its store, as far as that goes.

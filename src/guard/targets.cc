@@ -143,15 +143,22 @@ Result<Target> parse_target(std::string_view text, std::string_view here) {
   return invalid(cat("a target that begins with ", quoted(shown), " is not known: ", kKinds));
 }
 
+Result<Target> settle_target(const Guards& guards, std::string_view text, std::string_view here) {
+  auto target = parse_target(text, here);
+  if (!target) return target;
+  const Guard* guard = find(guards, target->kind);
+  if (guard == nullptr || !guard->settle_words) return target;
+  auto settled = guard->settle_words(*target);
+  if (!settled) return settled.error();
+  return parse_target(*settled, here);
+}
+
 Result<Target> find_target(const Guards& guards, std::string_view text, std::string_view here) {
   auto target = parse_target(text, here);
   if (!target) return target;
   const Guard* guard = find(guards, target->kind);
   if (guard == nullptr || !guard->seal) return unsupported(*target, "guard");
-  if (!guard->settle_words) return target;
-  auto settled = guard->settle_words(*target);
-  if (!settled) return settled.error();
-  return parse_target(*settled, here);
+  return settle_target(guards, text, here);
 }
 
 Result<SealAnswer> seal(const Guards& guards, const Target& target, const SealRequest& request,

@@ -55,7 +55,9 @@ struct Guard {
 // A table that app/ fills: one line for each guard.
 using Guards = std::map<TargetKind, Guard>;
 
-// Parses, and settles the words. Code::Invalid also for a kind that has no seal here.
+// Parses, and settles the words.
+Result<Target> settle_target(const Guards& guards, std::string_view text, std::string_view here);
+// The same for one that is to be sealed: Code::Invalid also for a kind that has no seal here.
 Result<Target> find_target(const Guards& guards, std::string_view text, std::string_view here);
 
 Result<SealAnswer> seal(const Guards& guards, const Target& target, const SealRequest& request,

@@ -19,16 +19,21 @@
 namespace stint::os {
 namespace {
 
-int spawn(const std::vector<std::string>& argv, int out, pid_t& child) {
-  std::vector<std::string> words = argv;
-  std::vector<char*> pointers;
-  for (std::string& word : words) pointers.push_back(word.data());
-  pointers.push_back(nullptr);
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> out;
+  for (std::string& text : texts) out.push_back(text.data());
+  out.push_back(nullptr);
+  return out;
+}
+
+int spawn(const TeeCall& call, int out, pid_t& child) {
+  std::vector<std::string> words = call.argv;
+  std::vector<std::string> entries = call.environment;
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
-  const int failed =
-      ::posix_spawnp(&child, pointers.front(), &actions, nullptr, pointers.data(), ::environ);
+  const int failed = ::posix_spawnp(&child, words.front().c_str(), &actions, nullptr,
+                                    pointers(words).data(), pointers(entries).data());
   posix_spawn_file_actions_destroy(&actions);
   return failed;
 }
@@ -57,12 +62,12 @@ bool pass_on(int from, Sha256& hash) {
 
 }  // namespace
 
-Result<TeeEnd> run_teed(const std::vector<std::string>& argv) {
+Result<TeeEnd> run_teed(const TeeCall& call) {
   auto pipe = make_pipe();
   if (!pipe) return pipe.error();
   TeeEnd end;
   pid_t child = 0;
-  end.exec_error = spawn(argv, pipe->write.get(), child);
+  end.exec_error = spawn(call, pipe->write.get(), child);
   end.started = SystemClock().mono();
   pipe->write.reset();
   if (end.exec_error != 0) return end;

@@ -10,6 +10,10 @@
 
 namespace stint::os {
 
+struct TeeCall {
+  std::vector<std::string> argv;         // argv[0] is looked for in PATH
+  std::vector<std::string> environment;  // "NAME=value"
+};
 struct TeeEnd {
   int exit_code = 0;   // 128 + N: killed by signal N
   int exec_error = 0;  // errno; then nothing ran
@@ -19,6 +23,6 @@ struct TeeEnd {
 
 // The child stays in our process group: a terminal's signals reach both. Errors: out of
 // descriptors.
-Result<TeeEnd> run_teed(const std::vector<std::string>& argv);
+Result<TeeEnd> run_teed(const TeeCall& call);
 
 }  // namespace stint::os

@@ -248,8 +248,7 @@ Result<FenceService::Plan> FenceService::plan_remember(const View& view, const A
   std::vector<std::string> all = view.sealed;
   all.insert(all.end(), asked.words.begin(), asked.words.end());
   std::ranges::sort(all);
-  const auto repeated = std::ranges::unique(all);
-  all.erase(repeated.begin(), repeated.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
   if (all == view.sealed) return plan;
   if (auto ok = check_sealed(all); !ok) return ok.error();
   plan.steps.push_back(
