@@ -42,17 +42,21 @@ Beside sort_names(const std::vector<std::string>& names, const std::string& arti
   return out;
 }
 
+bool in_work_tree(std::string directory) {
+  while (!os::exists(directory == "/" ? "/.git" : directory + "/.git")) {
+    if (directory == "/" || directory.empty()) return false;
+    directory = os::parent_of(directory);
+  }
+  return true;
+}
+
 // A clone or a checkout would take a fence to a place that it does not guard, or put an old one
 // back.
 std::optional<CheckLine> git_carries(const std::string& parent, const std::string& fence) {
-  const auto ask = [&](std::vector<std::string> words) {
-    words.insert(words.begin(), {"git", "-C", parent});
-    const auto end = os::run_program(
-        {.argv = std::move(words), .environment = {"PATH=/usr/local/bin:/usr/bin:/bin"}});
-    return end ? end->exit_code : -1;
-  };
-  if (ask({"rev-parse", "--is-inside-work-tree"}) != 0) return std::nullopt;
-  if (ask({"check-ignore", "-q", fence}) == 0) return std::nullopt;
+  if (!in_work_tree(parent)) return std::nullopt;
+  const auto end = os::run_program({.argv = {"git", "-C", parent, "check-ignore", "-q", fence},
+                                    .environment = {"PATH=/usr/local/bin:/usr/bin:/bin"}});
+  if (end && end->exit_code == 0) return std::nullopt;
   return CheckLine{Level::Warn,
                    "git would carry the fence files: add the line '.*.fence.*' to .gitignore (or "
                    ".git/info/exclude), and leave them out of backups too"};

@@ -7,7 +7,7 @@
 namespace stint::test {
 namespace {
 
-constexpr std::size_t kSlice = 10;
+constexpr std::size_t kSlice = 30;
 
 std::string after_the_blow(const Stint& stint, const std::string& mark) {
   const bool ran = std::filesystem::exists(mark);
