@@ -33,9 +33,11 @@
 
 namespace stint {
 
+class Holder;
 namespace lib {
 struct ClientState;
 class Hold;
+Hold& hold_of(const Holder& holder);
 }  // namespace lib
 
 // The clock of deadlines: it goes on while the machine sleeps, as leases do (CLOCK_BOOTTIME).
@@ -87,6 +89,9 @@ class Client {
   Outcome<std::vector<Lease>> list(std::string_view prefix = {}) const;
   // Takes the lease away from its holder, whose stop_token() fires at once. Whether its last write
   // has landed is not known by that: only the new token at the target settles it.
+  // The targets that are remembered as sealed (stint/guard.h) are sealed with the new token before
+  // it is done; Unavailable: the order is carried out, but one of them was not reached. Also of
+  // transfer().
   Outcome<Lease, Lost> revoke(const Order& order) const;
   // Takes it away and reserves it for `to`. ttl: of the reservation; zero: the lease's own.
   Outcome<Lease, Lost> transfer(const Order& order, std::string_view to,
@@ -196,6 +201,7 @@ class Holder {
   Outcome<Holder, Refused> reacquire();
 
  private:
+  friend lib::Hold& lib::hold_of(const Holder& holder);
   explicit Holder(std::shared_ptr<lib::Hold> hold) : hold_(std::move(hold)) {}
   static Outcome<Holder, Refused> acquire(const std::shared_ptr<lib::ClientState>& client,
                                           const AcquireOptions& options);

@@ -39,6 +39,9 @@ class Events {
   virtual Result<std::vector<Event>> list(const EventQuery& query) = 0;
   // Written apart from any answer, unsynced.
   virtual Status record(const Event& event) = 0;
+  // A guard's refusal at a target: one line a minute and target, over all processes; what came in
+  // between is counted, and the next line tells how many they were.
+  virtual Status record_refusal(const Event& event, const std::string& target) = 0;
   virtual Result<std::unique_ptr<Watch>> watch() = 0;
 };
 

@@ -6,6 +6,7 @@
 // Thread safety: any thread.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,8 +18,16 @@
 
 namespace stint::api {
 
-// At most so many targets of one resource are remembered as sealed.
+// At most so many targets of one resource are remembered as sealed (and together at most one record
+// of the store, 4 KiB).
 constexpr std::size_t kMostSealedTargets = 64;
+// The names of targets and keys are UTF-8 without control characters, at least one byte long.
+constexpr std::size_t kMostTargetBytes = 900;
+constexpr std::size_t kMostActNameBytes = 512;
+constexpr std::size_t kMostKeyBytes = 256;
+
+// The target whose fence `stint admit NAME` raises.
+inline std::string admit_target(const std::string& name) { return "admit:" + name; }
 
 // What the store says of a resource's newest token, and of who has it: for the guard's decision
 // and for the words of its refusal.
@@ -28,12 +37,9 @@ struct TokenWord {
   ClaimHash claim;                  // what its holder would have to show
   bool live = false;                // held, and its timer has not fired: --require-live
   std::optional<Millis> remaining;  // of that
-};
-
-struct FenceAnswer {
-  core::Verdict verdict = core::Verdict::Stale;
-  std::optional<core::Fence> fence;  // as it stands after the answer
-  Owner owner;                       // of the newest token, for the words of a refusal
+  // The targets that are sealed for the resource, as sealed() tells: a fence that is missing though
+  // its target stands here is to be refused like a torn one.
+  std::vector<std::string> sealed = {};
 };
 
 // One use of `stint admit NAME --key K -- CMD`.
@@ -50,6 +56,13 @@ struct Act {
   std::optional<int> exit_code;
   std::string digest;  // of what it printed
   std::optional<WallTime> ended_at;
+};
+
+struct FenceAnswer {
+  core::Verdict verdict = core::Verdict::Stale;
+  std::optional<core::Fence> fence;  // as it stands after the answer
+  Owner owner;                       // of the newest token, for the words of a refusal
+  std::optional<Act> act = {};       // of begin and finish: as it stands after the answer
 };
 
 class Fences {
@@ -74,8 +87,13 @@ class Fences {
   virtual Result<FenceAnswer> seal(const std::string& target, const core::Offer& offer) = 0;
   virtual Result<std::optional<core::Fence>> fence(const std::string& target) = 0;
 
-  // `stint admit`: the intent in the same commit as the fence; the result under the same token.
+  // `stint admit`, fenced as admit_target(name).
+  // The intent, in the same commit as the fence. Done: this key has a result already, or (mode
+  // once) this very token had begun it and left no result; nothing was changed, the answer has the
+  // act.
   virtual Result<FenceAnswer> begin(const Act& act, const core::Offer& offer) = 0;
+  // The result, under the token of the intent. A token below the fence is Stale and leaves nothing:
+  // only the result of the highest token is authoritative. REQUIRES: exit_code and ended_at.
   virtual Result<FenceAnswer> finish(const Act& act, const core::Offer& offer) = 0;
   virtual Result<std::optional<Act>> act(const std::string& name, const std::string& key) = 0;
 };

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "base/names.h"
 #include "base/time.h"
@@ -46,6 +47,9 @@ struct Granted {
   // In every answer: the clock by which the store judges (of a wall clock: as it is set), whatever
   // it counts from; for comparing answers. Empty: the store has none that can be read.
   std::optional<Nanos> store_time;
+  // The targets that holders of the resource have sealed (api/fences.h): to be sealed again before
+  // anything is read from them.
+  std::vector<std::string> sealed = {};
 };
 
 // Who, since when, until when, and what they are doing.

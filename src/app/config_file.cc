@@ -13,6 +13,26 @@ Error at(const std::string& path, const toml::source_region& where, std::string_
   return invalid(cat(path, ":", where.begin.line, ":", where.begin.column, ": ", why));
 }
 
+// [seal]: "blog-repo" = ["file:/srv/index.html"]
+Status read_seal(const std::string& path, const toml::node& node, FileSettings& out) {
+  const toml::table* table = node.as_table();
+  if (table == nullptr) return at(path, node.source(), "seal must be a table");
+  for (const auto& [resource, list] : *table) {
+    const toml::array* targets = list.as_array();
+    if (targets == nullptr) {
+      return at(path, list.source(), cat("seal.", resource.str(), " must be a list of targets"));
+    }
+    for (const toml::node& target : *targets) {
+      const auto text = target.value<std::string>();
+      if (!text || !target.is_string()) {
+        return at(path, target.source(), "a target must be a string");
+      }
+      out.seal[std::string(resource.str())].push_back(*text);
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<FileSettings> read_config(const std::string& path) {
@@ -22,13 +42,17 @@ Result<FileSettings> read_config(const std::string& path) {
   if (!parsed) return at(path, parsed.error().source(), parsed.error().description());
   FileSettings out;
   for (const auto& [key, node] : parsed.table()) {
+    if (key.str() == "seal") {
+      if (auto read = read_seal(path, node, out); !read) return read.error();
+      continue;
+    }
     std::optional<std::string>* target = nullptr;
     if (key.str() == "store") target = &out.store;
     if (key.str() == "ttl") target = &out.ttl;
     if (key.str() == "owner") target = &out.owner;
     if (target == nullptr) {
       return at(path, key.source(),
-                cat("unknown key ", quoted(key.str()), " (known: store, ttl, owner)"));
+                cat("unknown key ", quoted(key.str()), " (known: store, ttl, owner, seal)"));
     }
     const auto value = node.value<std::string>();
     if (!value || !node.is_string())

@@ -2,6 +2,7 @@
 
 #include "app/modules.h"
 #include "base/text.h"
+#include "service/fence_service.h"
 #include "service/lease_service.h"
 #include "service/ledger.h"
 #include "store/dir/dir_store.h"
@@ -113,6 +114,7 @@ Result<std::unique_ptr<Opened>> Opened::open(const OpenOptions& options, const C
   opened->ledger_ = std::make_unique<service::Ledger>(*opened->store_, clock, parsed->keep_events);
   opened->leases_ = std::make_unique<service::LeaseService>(
       *opened->store_, *opened->ledger_, *life, clock, random, opened->anchors_.get());
+  opened->fences_ = std::make_unique<service::FenceService>(*opened->store_, clock);
   return opened;
 }
 
@@ -126,6 +128,7 @@ Opened::~Opened() = default;
 
 api::Leases& Opened::leases() { return *leases_; }
 api::Events& Opened::events() { return *ledger_; }
+api::Fences& Opened::fences() { return *fences_; }
 void Opened::flush() { ledger_->flush(); }
 
 Result<Accepted> accept_restored(const OpenOptions& options, const Clock& clock, Random& random,

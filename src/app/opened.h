@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "api/events.h"
+#include "api/fences.h"
 #include "api/leases.h"
 #include "app/state_files.h"
 #include "app/store_url.h"
@@ -15,6 +16,7 @@ class Store;
 namespace stint::service {
 class Ledger;
 class LeaseService;
+class FenceService;
 }  // namespace stint::service
 
 namespace stint::app {
@@ -35,6 +37,7 @@ class Opened {
 
   api::Leases& leases();
   api::Events& events();
+  api::Fences& fences();
   // Refusals that were counted are written now, apart from any answer.
   void flush();
 
@@ -44,6 +47,7 @@ class Opened {
   std::unique_ptr<AnchorFile> anchors_;
   std::unique_ptr<service::Ledger> ledger_;
   std::unique_ptr<service::LeaseService> leases_;
+  std::unique_ptr<service::FenceService> fences_;
 };
 
 // The bare store behind the URL, without a look at its life: for examining and moving it.

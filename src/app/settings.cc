@@ -80,6 +80,7 @@ Result<Settings> resolve(const Environment& environment, const SettingFlags& fla
   out.ttl = {std::string(kDefaultTtl), "default"};
   if (file->ttl) out.ttl = {*file->ttl, path};
   if (flags.ttl) out.ttl = {*flags.ttl, "--ttl"};
+  out.seal = std::move(file->seal);
   out.owner = choose_owner(environment, flags, *file, path);
   // Without a home there are no claims and anchors, and a store that is named needs none.
   if (auto state = state_directory(environment); state) out.state_directory = *state;

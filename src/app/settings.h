@@ -1,6 +1,7 @@
 // Where a setting comes from: flag, environment, file, default; in this order.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,15 +29,18 @@ struct Settings {
   Setting ttl;
   std::optional<Setting> owner;  // empty: made up for each run
   std::string state_directory;
+  std::map<std::string, std::vector<std::string>> seal;  // by resource
 };
 
 Result<Settings> resolve(const Environment& environment, const SettingFlags& flags);
 
-// The parsed file's keys: store, ttl, owner. Anything else is an error with line and column.
+// The parsed file's keys: store, ttl, owner, and the table seal: a list of targets by resource.
+// Anything else is an error with line and column.
 struct FileSettings {
   std::optional<std::string> store;
   std::optional<std::string> ttl;
   std::optional<std::string> owner;
+  std::map<std::string, std::vector<std::string>> seal;
 };
 Result<FileSettings> read_config(const std::string& path);
 

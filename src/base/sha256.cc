@@ -1,5 +1,6 @@
 #include "base/sha256.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdint>
@@ -17,6 +18,7 @@ constexpr std::array<std::uint32_t, 64> kRound = {
     0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
     0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
 
+constexpr std::size_t kBlock = 64;
 using State = std::array<std::uint32_t, 8>;
 
 void absorb(State& state, const char* block) {
@@ -45,24 +47,44 @@ void absorb(State& state, const char* block) {
 
 }  // namespace
 
-std::string sha256(std::string_view bytes) {
-  State state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
-                 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
-  std::string padded(bytes);
-  padded += '\x80';
-  while (padded.size() % 64 != 56) padded += '\0';
-  const std::uint64_t bits = static_cast<std::uint64_t>(bytes.size()) * 8;
-  for (int shift = 56; shift >= 0; shift -= 8) {
-    padded += static_cast<char>(bits >> static_cast<unsigned>(shift) & 0xFFU);
+void Sha256::add(std::string_view bytes) {
+  length_ += bytes.size();
+  if (!rest_.empty()) {
+    const std::size_t more = std::min(kBlock - rest_.size(), bytes.size());
+    rest_ += bytes.substr(0, more);
+    bytes.remove_prefix(more);
+    if (rest_.size() < kBlock) return;
+    absorb(state_, rest_.data());
+    rest_.clear();
   }
-  for (std::size_t at = 0; at < padded.size(); at += 64) absorb(state, padded.data() + at);
+  while (bytes.size() >= kBlock) {
+    absorb(state_, bytes.data());
+    bytes.remove_prefix(kBlock);
+  }
+  rest_ = bytes;
+}
+
+std::string Sha256::done() {
+  const std::uint64_t bits = length_ * 8;
+  std::string padding("\x80");
+  while ((rest_.size() + padding.size()) % kBlock != kBlock - 8) padding += '\0';
+  for (int shift = 56; shift >= 0; shift -= 8) {
+    padding += static_cast<char>(bits >> static_cast<unsigned>(shift) & 0xFFU);
+  }
+  add(padding);
   std::string digest;
-  for (const std::uint32_t word : state) {
+  for (const std::uint32_t word : state_) {
     for (int shift = 24; shift >= 0; shift -= 8) {
       digest += static_cast<char>(word >> static_cast<unsigned>(shift) & 0xFFU);
     }
   }
   return digest;
+}
+
+std::string sha256(std::string_view bytes) {
+  Sha256 whole;
+  whole.add(bytes);
+  return whole.done();
 }
 
 }  // namespace stint

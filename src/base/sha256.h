@@ -2,10 +2,26 @@
 // slower.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
 namespace stint {
+
+// Piece by piece, for what is too large to be held.
+class Sha256 {
+ public:
+  void add(std::string_view bytes);
+  // The 32 bytes of the digest; call it once, at the end.
+  std::string done();
+
+ private:
+  std::array<std::uint32_t, 8> state_ = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                                         0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+  std::string rest_;  // less than a block
+  std::uint64_t length_ = 0;
+};
 
 // The 32 bytes of the digest.
 std::string sha256(std::string_view bytes);

@@ -47,6 +47,7 @@ struct Command {
   std::size_t most_operands = 0;
   bool runs_command = false;  // needs "-- CMD"
   int (*run)(Session& session) = nullptr;
+  bool may_run_command = false;  // "-- CMD" may follow
 };
 
 // Every command, in the order in which help lists them.

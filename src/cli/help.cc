@@ -11,16 +11,16 @@
 namespace stint::cli {
 namespace {
 
-constexpr std::array<const Command*, 20> kAll = {
-    &kRun,    &kAcquire, &kRenew, &kRelease, &kCheck,      &kProgress, &kTransfer,
-    &kRevoke, &kLs,      &kShow,  &kHistory, &kEvents,     &kWatch,    &kForget,
-    &kConfig, &kDoctor,  &kStore, &kVersion, &kCompletion, &kHelp};
+constexpr std::array<const Command*, 23> kAll = {
+    &kRun,    &kAcquire, &kRenew,  &kRelease, &kCheck,   &kProgress,   &kTransfer, &kRevoke,
+    &kSeal,   &kAdmit,   &kGuard,  &kLs,      &kShow,    &kHistory,    &kEvents,   &kWatch,
+    &kForget, &kConfig,  &kDoctor, &kStore,   &kVersion, &kCompletion, &kHelp};
 
 struct Variable {
   std::string_view name;
   std::string_view meaning;
 };
-constexpr std::array<Variable, 15> kVariables = {{
+constexpr std::array<Variable, 16> kVariables = {{
     {"STINT_STORE", "the store's URL; a child of run gets it without a password"},
     {"STINT_STORE_FILE",
      "a file (0600) with the whole URL; counts before STINT_STORE if it is the same store"},
@@ -36,6 +36,9 @@ constexpr std::array<Variable, 15> kVariables = {{
     {"STINT_HELD",
      "all that this process and its ancestors hold: 'resource generation token' a line"},
     {"STINT_HELD_CLAIMS", "their claims, in the same order"},
+    {"STINT_GUARD",
+     "warn: writes that a guard would refuse are made all the same, and recorded. NOT safe: only "
+     "for finding out what a guard would refuse. Seals take no notice of it"},
     {"STINT_LOST_CAUSE", "set for the --on-lost command"},
     {"XDG_STATE_HOME",
      "where the default store, claims and anchors are kept (default ~/.local/state)"},
@@ -74,7 +77,7 @@ std::string option_lines(std::span<const Option> options) {
 
 std::string usage_of(const Command& command) {
   return cat("stint ", command.name, command.operands.empty() ? "" : " ", command.operands,
-             command.runs_command ? " -- CMD..." : "");
+             command.runs_command || command.may_run_command ? " -- CMD..." : "");
 }
 
 template <class Rows>

@@ -2,9 +2,11 @@
 #include <array>
 
 #include "api/json.h"
+#include "app/guards.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
+#include "cli/seals.h"
 #include "cli/session.h"
 #include "os/host.h"
 
@@ -29,17 +31,30 @@ Result<api::OrderRequest> order_of(Session& session) {
                            session.words().value("--by").value_or(os::user_name())};
 }
 
-int tell(Session& session, const Result<api::HoldAnswer>& answer, Token expected,
-         std::string_view done) {
+// The former owner's run is stopped by its renewals, but a target learns of the new token only by a
+// seal: the order is done when the known targets have it.
+int tell(Session& session, app::Opened& opened, const Result<api::HoldAnswer>& answer,
+         const api::OrderRequest& order, std::string_view done) {
   if (!answer) return session.fail(answer.error());
-  if (const auto* lost = std::get_if<api::Lost>(&*answer)) return session.lost(*lost, expected);
+  if (const auto* lost = std::get_if<api::Lost>(&*answer)) {
+    return session.lost(*lost, order.expected);
+  }
   const api::Lease& lease = std::get<api::Held>(*answer).lease;
+  auto reports = app::seal_by_order(app::guards(), order.resource, lease.token, lease.generation,
+                                    opened.fences(), opened.events(), session.clock());
   if (session.json()) {
-    session.print(api::to_json(lease));
+    session.print(with_seals(api::to_json(lease), reports ? *reports : SealReports()));
   } else {
     session.say(cat(quoted(lease.resource), done, "; the token is now ", lease.token.number()));
   }
-  return kDone;
+  if (!reports) {
+    session.warn(
+        cat("the order is carried out, but which targets to seal could not be read, so "
+            "none was: ",
+            reports.error().message));
+    return kFailed;
+  }
+  return tell_seals(session, *reports);
 }
 
 int transfer_command(Session& session) {
@@ -53,7 +68,7 @@ int transfer_command(Session& session) {
   if (!ttl) return session.fail(ttl.error());
   auto opened = session.open();
   if (!opened) return session.fail(opened.error());
-  return tell(session, (*opened)->leases().transfer(*order, *owner, *ttl), order->expected,
+  return tell(session, **opened, (*opened)->leases().transfer(*order, *owner, *ttl), *order,
               cat(" is reserved for ", quoted(owner->text())));
 }
 
@@ -70,7 +85,7 @@ int revoke_command(Session& session) {
   }
   auto opened = session.open();
   if (!opened) return session.fail(opened.error());
-  return tell(session, (*opened)->leases().revoke(*order, reason), order->expected, " is revoked");
+  return tell(session, **opened, (*opened)->leases().revoke(*order, reason), *order, " is revoked");
 }
 
 int forget_command(Session& session) {
@@ -112,7 +127,9 @@ const Command kTransfer = {
     .summary = "move a lease to another owner: the token moves, the former owner's run is stopped",
     .details =
         "The resource is reserved for OWNER, whose next acquire or run takes it up with that very "
-        "token. Works on a free or expired one too: that is how a late writer is shut out by hand.",
+        "token. Works on a free or expired one too: that is how a late writer is shut out by hand. "
+        "The targets that its holders have sealed are sealed with the new token before it is done; "
+        "exit 1 if one was not reached.",
     .examples = kTransferExamples,
     .options = kTransferOptions,
     .least_operands = 1,
@@ -127,7 +144,10 @@ const Command kRevoke = {
     .summary = "end a lease by order: the token moves and belongs to nobody, the run is stopped",
     .details =
         "Works on a free or expired one too: that is how a late writer is shut out by hand. "
-        "Needs the token that you saw, so that it never hits a newer holder.",
+        "Needs the token that you saw, so that it never hits a newer holder. The targets that its "
+        "holders have sealed are sealed with the new token before it is done; exit 1 if one was "
+        "not "
+        "reached.",
     .examples = kRevokeExamples,
     .options = kRevokeOptions,
     .least_operands = 1,

@@ -138,7 +138,7 @@ class Parser {
       return invalid(cat("the command to run is missing: stint ", command.name, " ",
                          command.operands, " -- CMD..."));
     }
-    if (!command.runs_command && separator_)
+    if (!command.runs_command && !command.may_run_command && separator_)
       return invalid(cat("stint ", command.name, " runs no command after --"));
     if (count < command.least_operands) {
       return invalid(cat("something is missing: stint ", command.name, " ", command.operands));

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
+#include "cli/run_seals.h"
 #include "cli/session.h"
 
 namespace stint::cli {
@@ -19,7 +20,7 @@ namespace {
 constexpr std::size_t kMostResources = 16;
 constexpr Millis kShortestTtl{1000};
 
-constexpr std::array<Option, 14> kOptions = {{
+constexpr std::array<Option, 16> kOptions = {{
     {"--ttl", "D", "how long a grant or renewal lasts (default 90s); renewed every third of it"},
     {"--on-held", "WHAT", "when another holds it: skip (default), wait[=30s], retry[=5s], fail"},
     {"--or", "OTHER", "if held, take this one instead; the first free one wins", true},
@@ -34,6 +35,9 @@ constexpr std::array<Option, 14> kOptions = {{
     {"--at-least", "D", "nobody acquires it before this long after the start"},
     {"--cooldown", "D", "nobody acquires it before this long after an unclean end"},
     {"--note", "TEXT", "what others are told that you are doing (default: the command's name)"},
+    {"--seal", "TARGET", "seal this target before the command starts; later runs do so again",
+     true},
+    {"--no-seal", "", "do not seal again what earlier runs have sealed"},
     {"--no-store-env", "", "do not tell the command where the store is"},
 }};
 
@@ -171,12 +175,13 @@ Result<holder::RunRequest> parse_request(Session& session) {
 }
 
 int report_loss(Session& session, const holder::RunEnd& end, Token token) {
+  const std::string_view what = end.started ? "the work was stopped: " : "nothing was started: ";
   if (end.lost) {
-    session.warn(cat("the work was stopped: ", describe_loss(*end.lost, token)));
+    session.warn(cat(what, describe_loss(*end.lost, token)));
   } else if (end.how == holder::RunEnd::How::Stalled) {
-    session.warn("the work was stopped: it showed no progress");
+    session.warn(cat(what, "it showed no progress"));
   } else {
-    session.warn("the work was stopped: the lease could not be renewed before the deadline");
+    session.warn(cat(what, "the lease could not be renewed before the deadline"));
   }
   return kWorkStopped;
 }
@@ -224,8 +229,14 @@ int run_command(Session& session) {
   if (!opened) return session.fail(opened.error());
   app::RunFiles files(session.environment(), **session.settings(), session.clock(),
                       session.random());
+  auto targets = seal_targets(session, *request);
+  if (!targets) return session.fail(targets.error());
   Token token;
   const holder::RunHooks hooks{
+      .seals =
+          [&](const holder::Taken& taken) {
+            return seal_steps(session, **opened, *request, *targets, taken);
+          },
       .environment =
           [&](const holder::Taken& taken, MonoTime deadline) {
             for (const holder::Kept& kept : taken.kept) {
@@ -271,6 +282,13 @@ const Command kRun = {
         "makes it). "
         "What the command leaves running in the background belongs to the work and is ended with "
         "it.\n\n"
+        "--seal raises the fence of a target to this run's token before the command starts, so "
+        "that "
+        "nothing older lands there any more: seal, then read, then write. Refused: 13, not "
+        "reached: "
+        "69, unknown: 14; in each case nothing is started. The targets are remembered, sealed "
+        "again "
+        "by every later run of the resource, and by transfer and revoke. See 'stint help seal'.\n\n"
         "The command finds its lease in the environment: see 'stint help environment'.",
     .examples = kExamples,
     .options = kOptions,

@@ -58,6 +58,7 @@ int store_command(Session& session) {
     session.print(api::to_json(
         std::vector<api::JsonField>{{"leases", static_cast<std::int64_t>(moved->leases)},
                                     {"grants", static_cast<std::int64_t>(moved->grants)},
+                                    {"fences", static_cast<std::int64_t>(moved->fences)},
                                     {"generation", moved->generation.hex()},
                                     {"floor", static_cast<std::int64_t>(moved->floor.number())}}));
   } else {

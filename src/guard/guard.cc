@@ -30,6 +30,10 @@ Result<core::FenceDecision> judge(Judge law, const std::optional<core::Fence>& f
 
 }  // namespace
 
+bool is_refusal(core::Verdict verdict) {
+  return verdict != core::Verdict::Admitted && verdict != core::Verdict::Done;
+}
+
 core::Offer offer_of(const Pass& pass, const std::string& digest) {
   return {.generation = pass.generation,
           .resource = pass.resource.text(),
@@ -42,7 +46,10 @@ core::Offer offer_of(const Pass& pass, const std::string& digest) {
 Result<core::FenceDecision> judge_write(const std::optional<core::Fence>& fence, const Pass& pass,
                                         const std::string& digest, api::Fences* fences,
                                         Refused* why) {
-  return judge(core::admit, fence, offer_of(pass, digest), fences, why);
+  auto decision = judge(core::admit, fence, offer_of(pass, digest), fences, why);
+  if (!decision || !pass.warn || !is_refusal(decision->verdict)) return decision;
+  why->warned = true;
+  return core::FenceDecision{core::Verdict::Admitted, std::nullopt};
 }
 
 Result<core::FenceDecision> judge_seal(const std::optional<core::Fence>& fence,

@@ -26,6 +26,9 @@ struct Pass {
   core::FenceMode mode = core::FenceMode::AtLeast;
   std::string key;            // mode once: what makes a repeat the same write; default: the digest
   bool require_live = false;  // also ask the store that the lease has not run out (narrow)
+  // STINT_GUARD=warn: a write that would be refused is let through, and told. NOT safe: for finding
+  // out what a guard would refuse before it does. A seal takes no notice of it.
+  bool warn = false;
 };
 
 // A refusal is an answer, not a fault. Nothing was changed at the target.
@@ -36,6 +39,7 @@ struct Refused {
   std::optional<core::Fence> fence;  // as it stands; empty: none, or unreadable
   Owner newest_owner;                // who has the newest token, where the store was asked
   std::string detail;                // what else there is to say
+  bool warned = false;               // Pass::warn: it was let through
 };
 
 struct Written {
@@ -64,11 +68,15 @@ struct SealRequest {
 using WriteAnswer = std::variant<Written, Refused>;
 using SealAnswer = std::variant<Sealed, Refused>;
 
+bool is_refusal(core::Verdict verdict);
+
 // The offer that core judges.
 core::Offer offer_of(const Pass& pass, const std::string& digest);
 
 // Asks core; when core wants the store's word, asks the store once and core again. Never AskStore.
 // `fences` null: the store cannot be asked, Code::Unavailable.
+// Pass::warn: a write that would be refused is Admitted with the fence unchanged, and `why` says
+// `warned`: the guard writes past its own fence, and tells its caller.
 Result<core::FenceDecision> judge_write(const std::optional<core::Fence>& fence, const Pass& pass,
                                         const std::string& digest, api::Fences* fences,
                                         Refused* why);

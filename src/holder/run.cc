@@ -124,6 +124,12 @@ class Run {
 
   Result<RunAnswer> work(Taken taken) {
     Keeper keeper(leases_, clock_, random_, request_.settings, taken.kept);
+    auto sealed = seal(taken, keeper);
+    if (!sealed) {
+      give_back(taken);
+      return sealed.error();
+    }
+    if (*sealed) return std::move(**sealed);
     auto environment = hooks_.environment(taken, keeper.state().deadline);
     if (!environment) {
       give_back(taken);
@@ -152,6 +158,54 @@ class Run {
     return answer;
   }
 
+  // Seal, then read, then write: the targets before the work. Empty: go on. An answer: the lease
+  // was lost, or a signal came; nothing is started.   G5
+  Result<std::optional<RunAnswer>> seal(const Taken& taken, Keeper& keeper) {
+    using Answer = std::optional<RunAnswer>;
+    if (!hooks_.seals) return Answer();
+    auto steps = hooks_.seals(taken);
+    if (!steps) return steps.error();
+    if (steps->empty()) return Answer();
+    // A push to a slow server may outlast the ttl.
+    auto thread = KeeperThread::make(keeper, nullptr, [&] {
+      if (const auto by = keeper.take_step()) report_step(taken, *by);
+    });
+    if (!thread) return thread.error();
+    if (auto started = (*thread)->start(); !started) return started.error();
+    for (const SealStep& step : *steps) {
+      const Status done = step();
+      // A guard's refusal of a token that was just superseded is told as the loss that it is.
+      if (!done && done.error().code == Code::Stale) keeper_look(**thread, keeper);
+      const KeeperState state = keeper.state();
+      if (state.standing != KeeperState::Standing::Holding)
+        return Answer(lost_before(taken, state));
+      if (!done) return done.error();
+      if (const auto signal = ending_signal()) {
+        give_back(taken);
+        return Answer({.waved_off = std::nullopt, .interrupted = *signal, .end = {}});
+      }
+    }
+    return Answer();
+  }
+
+  // Asks the store itself before a loss is told as something else.
+  static void keeper_look(KeeperThread& thread, Keeper& keeper) {
+    thread.stop();
+    keeper.look();
+  }
+
+  RunAnswer lost_before(const Taken& taken, const KeeperState& state) {
+    RunAnswer answer{.waved_off = std::nullopt, .interrupted = std::nullopt, .end = {}};
+    const bool lost = state.standing == KeeperState::Standing::Lost;
+    answer.end.how = lost ? RunEnd::How::Lost : RunEnd::How::Overdue;
+    answer.end.started = false;
+    answer.end.seen_empty = true;
+    answer.end.lost = state.lost;
+    answer.end.lost_resource = state.lost_resource;
+    finish(taken, answer, {});
+    return answer;
+  }
+
   // Released only when the tree was seen empty: otherwise the lease runs out, and what is left of
   // the tree meets the guards.   G7
   void finish(const Taken& taken, RunAnswer& answer, const std::vector<std::string>& environment) {
@@ -168,7 +222,8 @@ class Run {
     } else if (end.how != RunEnd::How::Lost) {
       answer.released = give_back(taken, end.how == RunEnd::How::Stalled);
     }
-    if (!request_.on_lost.empty() && (lost(end.how) || end.how == RunEnd::How::Stalled)) {
+    if (end.started && !request_.on_lost.empty() &&
+        (lost(end.how) || end.how == RunEnd::How::Stalled)) {
       std::vector<std::string> told = environment;
       told.push_back(cat("STINT_LOST_CAUSE=", cause_of(end)));
       if (!os::run_errand(request_.on_lost, told, kErrandLimit))

@@ -39,8 +39,14 @@ struct RunRequest {
   std::vector<Ancestral> ancestral;
 };
 
+// One step of what is done at the targets between the grant and the start. An error ends the run.
+using SealStep = std::function<Status()>;
+
 // What the caller provides.
 struct RunHooks {
+  // What is to be done before the work starts, in this order; may be none. The steps may take long:
+  // the leases are renewed meanwhile.
+  std::function<Result<std::vector<SealStep>>(const Taken&)> seals;
   // The child's whole environment; called for each start.
   std::function<Result<std::vector<std::string>>(const Taken&, MonoTime deadline)> environment;
   std::function<void(MonoTime deadline)> deadline_moved;

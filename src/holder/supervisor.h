@@ -40,6 +40,7 @@ struct RunEnd {
     Unguarded,    // the guardian was killed
   };
   How how = How::Exited;
+  bool started = true;  // false: it was lost before the work began
   int wait_status = 0;
   int exec_error = 0;
   bool seen_empty = false;  // no process of the tree is alive: the leases may be released

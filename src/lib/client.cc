@@ -1,5 +1,7 @@
 // stint::Client
+#include "app/guards.h"
 #include "app/listing.h"
+#include "base/text.h"
 #include "lib/client_state.h"
 #include "lib/faces.h"
 #include "os/host.h"
@@ -65,10 +67,34 @@ Outcome<std::vector<Lease>> Client::list(std::string_view prefix) const {
   return out;
 }
 
+namespace {
+
+// The order is done when the targets that are known to be sealed have its token too.   G5
+Outcome<Lease, Lost> sealed(const lib::ClientState& state, const api::OrderRequest& order,
+                            const Result<api::HoldAnswer>& answer) {
+  if (!answer || std::holds_alternative<api::Lost>(*answer)) {
+    return lib::face(answer, order.expected);
+  }
+  const api::Lease& lease = std::get<api::Held>(*answer).lease;
+  auto reports = app::seal_by_order(app::guards(), order.resource, lease.token, lease.generation,
+                                    state.opened->fences(), state.opened->events(), state.clock);
+  if (!reports)
+    return std::move(reports.error()).during("sealing, after the order was carried out");
+  std::string missing;
+  for (const app::SealReport& report : *reports) {
+    if (!report.shut()) missing += cat(" ", quoted(report.target), ": ", report.error.message);
+  }
+  if (missing.empty()) return lib::face(answer, order.expected);
+  return Error{Code::Unavailable, cat("the order is carried out, and the token is now ",
+                                      lease.token.number(), ", but not sealed is", missing)};
+}
+
+}  // namespace
+
 Outcome<Lease, Lost> Client::revoke(const Order& order) const {
   auto request = request_for(order);
   if (!request) return request.error();
-  return lib::face(state_->leases().revoke(*request, core::Reason::Revoked), request->expected);
+  return sealed(*state_, *request, state_->leases().revoke(*request, core::Reason::Revoked));
 }
 
 Outcome<Lease, Lost> Client::transfer(const Order& order, std::string_view to,
@@ -77,7 +103,7 @@ Outcome<Lease, Lost> Client::transfer(const Order& order, std::string_view to,
   if (!request) return request.error();
   auto owner = Owner::parse(to);
   if (!owner) return owner.error();
-  return lib::face(state_->leases().transfer(*request, *owner, ttl), request->expected);
+  return sealed(*state_, *request, state_->leases().transfer(*request, *owner, ttl));
 }
 
 }  // namespace stint

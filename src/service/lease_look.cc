@@ -1,6 +1,7 @@
 // How LeaseService looks at a lease: its records read and decoded, and what it keeps in mind of its
 // own commits, so that the next verb need not read or decode again. Nothing here is believed
 // without the store: a commit expects the versions.
+#include "service/fence_records.h"
 #include "service/lease_service.h"
 #include "service/lease_snapshot.h"
 
@@ -48,13 +49,14 @@ void LeaseService::remember_written(const std::string& resource, const std::stri
   written.own = own;
 }
 
-Result<LeaseService::Snapshot> LeaseService::look(const ResourceName& name) {
+Result<LeaseService::Snapshot> LeaseService::look(const ResourceName& name, Further further) {
   const std::string& r = name.text();
   std::vector<std::string> keys = {
       std::string(kMetaKey), own_key(r), alive_key(r), work_key(r), cap_key(r),
       rest_key(r),           cool_key(r)};
   const std::string& tail_key = store_.capabilities().tail_record;
   if (!tail_key.empty()) keys.push_back(tail_key);
+  if (further == Further::Sealed) keys.push_back(sealed_key(r));
   auto reading = store_.read(keys);
   if (!reading) return reading.error();
   const auto& entries = reading->entries;
@@ -95,6 +97,11 @@ Result<LeaseService::Snapshot> LeaseService::look(const ResourceName& name) {
     auto work = decode_work(entries[3].value);
     if (!work) return work.error();
     record.work = std::move(*work);
+  }
+  if (further == Further::Sealed && entries.back().present()) {
+    auto sealed = decode_sealed(entries.back().value);
+    if (!sealed) return sealed.error();
+    out.sealed = std::move(*sealed);
   }
   record.timers = {entries[2].timer, entries[4].timer, entries[5].timer, entries[6].timer};
   return out;

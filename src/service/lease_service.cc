@@ -116,9 +116,11 @@ Result<LeaseService::Settled> LeaseService::settle(const ResourceName& resource,
                                                    OnUnknown on_unknown) {
   bool may_assume = grip != nullptr;
   int unknowns = 0;
+  const Further further =
+      std::holds_alternative<core::Acquire>(verb) ? Further::Sealed : Further::Nothing;
   for (int tries = 0; tries < kMostTries; ++tries) {
     auto assumed = may_assume ? assume(*grip) : std::nullopt;
-    auto snapshot = assumed ? Result<Snapshot>(std::move(*assumed)) : look(resource);
+    auto snapshot = assumed ? Result<Snapshot>(std::move(*assumed)) : look(resource, further);
     if (!snapshot) return unsettled(snapshot.error(), unknowns);
     const WallTime now = wall_of(*snapshot);
     Settled settled{.decision = core::decide(snapshot->seen.record, verb,
@@ -271,7 +273,8 @@ Result<api::AcquireAnswer> LeaseService::acquire(const api::AcquireRequest& requ
                        .granted_ttl = settled->granted_ttl,
                        .replayed = settled->decision.outcome == core::Outcome::Replayed,
                        .previous_progress = {},
-                       .store_time = time_of(settled->after)};
+                       .store_time = time_of(settled->after),
+                       .sealed = std::move(settled->after.sealed)};
   const core::Work& before = settled->work_before;
   if (before.progress_token < lease.token) granted.previous_progress = before.progress;
   return api::AcquireAnswer(std::move(granted));

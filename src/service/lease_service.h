@@ -44,7 +44,8 @@ class LeaseService final : public api::Leases {
   struct Settled;
   enum class OnUnknown { Say, AskAgain };
 
-  Result<Snapshot> look(const ResourceName& resource);
+  enum class Further { Nothing, Sealed };  // what is read besides, in the same reading
+  Result<Snapshot> look(const ResourceName& resource, Further further = Further::Nothing);
   Result<Meta> meta_of(const store::Entry& entry);
   Result<core::Ownership> own_of(const std::string& resource, const store::Entry& entry);
   void remember_written(const std::string& resource, const std::string& value,

@@ -25,6 +25,7 @@ struct LeaseService::Snapshot {
   Status usable;  // an error: its leases went to another store, or are on their way into this one
   std::optional<WallTime> store_wall;
   std::optional<Nanos> store_time;
+  std::vector<std::string> sealed = {};  // Further::Sealed
 };
 
 // What a verb came to.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/json_text.h"
+#include "service/fence_records.h"
 #include "service/records.h"
 
 namespace stint::service {
@@ -58,6 +60,55 @@ Status Ledger::record(const api::Event& event) {
   if (!answer) return answer.error();
   if (const auto* done = std::get_if<store::Committed>(&*answer)) appended(done->revision);
   return {};
+}
+
+namespace {
+
+constexpr Millis kQuiet{60'000};
+
+store::Step quiet_step(const store::Entry& seen, std::int64_t unsaid) {
+  store::Step step;
+  step.kind = store::Step::Kind::Set;
+  step.key = seen.key;
+  step.value = JsonText().field("unsaid", unsaid).done();
+  step.expect = seen.present() ? store::Expect::Seen : store::Expect::Absent;
+  step.version = seen.version;
+  if (seen.timer.state == TimerState::Running) {
+    step.demand = TimerState::Running;
+  } else {
+    step.timer = store::Step::TimerOp::Start;
+    step.ttl = kQuiet;
+  }
+  return step;
+}
+
+}  // namespace
+
+// A guard that refuses often is asked by a program in a loop: each of its processes would write a
+// line of its own. So the quiet time is kept in the store.
+Status Ledger::record_refusal(const api::Event& event, const std::string& target) {
+  constexpr int kMostTries = 50;
+  for (int tries = 0; tries < kMostTries; ++tries) {
+    auto reading = store_.read({quiet_key(target)});
+    if (!reading) return reading.error();
+    const store::Entry& seen = reading->entries.front();
+    auto unsaid = seen.present() ? decode_unsaid(seen.value) : Result<std::int64_t>(0);
+    if (!unsaid) return unsaid.error();
+    const bool quiet = seen.timer.state == TimerState::Running;
+    std::vector<store::Step> steps = {quiet_step(seen, quiet ? *unsaid + 1 : 0)};
+    if (!quiet) {
+      api::Event line = event;
+      line.details.emplace_back("count", *unsaid + 1);
+      steps.push_back(append_event(line));
+    }
+    auto answer = store_.commit(steps, store::Sync::Relaxed);
+    if (!answer) return answer.error();
+    const auto* done = std::get_if<store::Committed>(&*answer);
+    if (done == nullptr) continue;
+    if (!quiet) appended(done->revision);
+    return {};
+  }
+  return unavailable("the ledger's count of refusals changes too fast to be committed to");
 }
 
 Result<std::unique_ptr<Watch>> Ledger::watch() { return store_.watch(kLedgerPrefix); }

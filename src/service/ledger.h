@@ -24,6 +24,7 @@ class Ledger final : public api::Events {
 
   Result<std::vector<api::Event>> list(const api::EventQuery& query) override;
   Status record(const api::Event& event) override;
+  Status record_refusal(const api::Event& event, const std::string& target) override;
   Result<std::unique_ptr<Watch>> watch() override;
 
   // Counts a refusal: one line per resource, owner, kind and minute. Never on the way to an answer:

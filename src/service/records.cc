@@ -4,107 +4,10 @@
 
 #include "base/json_text.h"
 #include "base/text.h"
+#include "service/record_fields.h"
 
 namespace stint::service {
 namespace {
-
-namespace json = boost::json;
-
-// Reads fields of one JSON object; the first thing that is wrong is remembered.
-class Fields {
- public:
-  explicit Fields(std::string_view what, std::string_view value) : what_(what) {
-    json::error_code error;
-    json::value parsed = json::parse(json::string_view(value.data(), value.size()), error);
-    if (error || !parsed.is_object()) {
-      fail("it is not a JSON object");
-      return;
-    }
-    object_ = std::move(parsed.as_object());
-  }
-
-  const json::value* find(std::string_view name) const {
-    return object_.if_contains(json::string_view(name.data(), name.size()));
-  }
-
-  std::string text(std::string_view name) {
-    const json::value* value = find(name);
-    if (value == nullptr) return {};
-    if (!value->is_string()) {
-      fail(cat(name, " is not a string"));
-      return {};
-    }
-    return std::string(value->as_string());
-  }
-
-  std::int64_t number(std::string_view name) {
-    const json::value* value = find(name);
-    if (value == nullptr) return 0;
-    if (!value->is_int64()) {
-      fail(cat(name, " is not a whole number"));
-      return 0;
-    }
-    return value->as_int64();
-  }
-
-  Millis duration(std::string_view name) {
-    // Far beyond what is ever written, and far below what overflows in nanoseconds.
-    constexpr std::int64_t kLongest = std::int64_t{10} * 366 * 24 * 3600 * 1000;
-    const std::int64_t ms = number(name);
-    if (ms >= 0 && ms <= kLongest) return Millis(ms);
-    fail(cat(name, " is not a duration"));
-    return Millis(0);
-  }
-
-  void require(std::string_view name) {
-    if (find(name) == nullptr) fail(cat("there is no ", name));
-  }
-
-  Token token(std::string_view name) {
-    const std::int64_t n = number(name);
-    if (n < 0 || static_cast<std::uint64_t>(n) > Token::kMax) fail(cat(name, " is not a token"));
-    return Token(static_cast<std::uint64_t>(n));
-  }
-
-  std::optional<WallTime> moment(std::string_view name) {
-    if (find(name) == nullptr) return std::nullopt;
-    return wall_from_ms(number(name));
-  }
-
-  Owner owner(std::string_view name) {
-    const std::string label = text(name);
-    if (label.empty()) return {};
-    auto owner = Owner::parse(label);
-    if (!owner) {
-      fail(owner.error().message);
-      return {};
-    }
-    return *owner;
-  }
-
-  core::Reason reason(std::string_view name) {
-    const auto reason = core::parse_reason(text(name));
-    if (!reason) fail(cat(name, " is unknown"));
-    return reason.value_or(core::Reason::First);
-  }
-
-  void fail(std::string why) {
-    if (problem_.empty()) problem_ = std::move(why);
-  }
-
-  template <class T>
-  Result<T> done(T value) const {
-    if (problem_.empty()) return value;
-    return unavailable(cat("the store holds a damaged ", what_, " record: ", problem_));
-  }
-
-  const json::object& object() const { return object_; }
-
- private:
-  std::string_view what_;
-  json::object object_;
-  std::string problem_;
-};
 
 void put(JsonText& out, std::string_view name, Millis d) {
   if (d.count() != 0) out.field(name, d.count());

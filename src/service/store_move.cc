@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "core/lease.h"
+#include "service/fence_records.h"
 #include "service/ledger.h"
 
 namespace stint::service {
@@ -87,7 +88,7 @@ class Mover {
   Status check_free();
   Status prepare_new();
   Status copy_leases();
-  Status copy_history();
+  Status copy_records(std::string_view prefix, std::size_t& count);
   Status open_new(Anchors* to_anchors, Random& random);
 
   store::Store& from_;
@@ -108,7 +109,10 @@ Result<Moved> Mover::run(Anchors* to_anchors, Random& random) {
     return free.error();
   }
   if (auto done = copy_leases(); !done) return done.error();
-  if (auto done = copy_history(); !done) return done.error();
+  if (auto done = copy_records(kHistoryPrefix, moved_.grants); !done) return done.error();
+  for (const std::string_view prefix : {kSealedPrefix, kFencePrefix, kActPrefix}) {
+    if (auto done = copy_records(prefix, moved_.fences); !done) return done.error();
+  }
   if (auto done = open_new(to_anchors, random); !done) return done.error();
   return moved_;
 }
@@ -210,14 +214,15 @@ Status Mover::copy_leases() {
                });
 }
 
-Status Mover::copy_history() {
-  return pages(from_, kHistoryPrefix, store::Store::kMaxSteps - 4,
-               [&](const std::vector<store::Entry>& lines) -> Status {
+// Records without a timer, as they are.
+Status Mover::copy_records(std::string_view prefix, std::size_t& count) {
+  return pages(from_, prefix, store::Store::kMaxSteps - 4,
+               [&](const std::vector<store::Entry>& records) -> Status {
                  std::vector<Step> steps;
-                 for (const store::Entry& line : lines) {
-                   steps.push_back(set_record(line.key, line.value));
+                 for (const store::Entry& record : records) {
+                   steps.push_back(set_record(record.key, record.value));
                  }
-                 moved_.grants += lines.size();
+                 count += records.size();
                  auto done = commit(to_, steps);
                  if (!done) return done.error();
                  return {};

@@ -24,6 +24,7 @@ struct Move {
 struct Moved {
   std::size_t leases = 0;
   std::size_t grants = 0;  // of the history
+  std::size_t fences = 0;  // fences, lists of sealed targets, and acts
   Generation generation;
   Token floor;
 };

@@ -1,0 +1,67 @@
+// Guards: a write with an old token is refused at the target. For programs that hold a lease by a
+// stint::Holder; inside `stint run` the commands (`stint seal`, `stint admit` ...) do the same.
+//
+//   auto holder = stint::Holder::acquire(client, {.resource = "site"});
+//   // Seal, then read, then write: from here on nothing older lands there.
+//   auto sealed = stint::guard::seal(*holder, "git:https://git.example/site.git#main");
+//   if (const auto* refused = sealed.get_if<stint::guard::Refusal>()) return
+//   stop(refused->message); if (!sealed) return fail(sealed.error()->message);
+//
+// Targets are words, as `stint seal TARGET` takes them; `stint help seal` lists the kinds. Never
+// with a password in them: they are kept in the store. STINT_GUARD=warn means nothing here.
+//
+// Nothing here throws. Thread safety: any thread. A call waits as long as its target takes; the
+// Holder goes on renewing meanwhile.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "stint/error.h"
+#include "stint/outcome.h"
+#include "stint/stint.h"
+
+namespace stint::guard {
+
+// An answer, no fault: the target did not take our token.
+struct Refusal {
+  std::string target = {};
+  Code code = Code::Stale;    // Stale, Used, NeverIssued, NeverGranted, Foreign or NoToken
+  std::string message = {};   // what happened, and the safe next step
+  std::uint64_t offered = 0;  // the token that was shown
+  std::uint64_t fence = 0;    // the one that stands there; zero: none, or not known
+  bool ran = false;           // admit: the act had run already; its result does not count
+};
+
+struct SealedTarget {
+  std::string target = {};  // in the words under which it is remembered
+};
+
+// Raises the fence of the target to the Holder's token. The target is remembered with the lease
+// first: later runs of the resource, transfer and revoke seal it too.
+// Errors: Invalid (no such target), Unavailable (not reached), UnknownOutcome.
+Outcome<SealedTarget, Refusal> seal(const Holder& holder, std::string_view target);
+
+struct ActOptions {
+  std::string name = {};  // what is acted on; its fence is that of the target admit:NAME
+  std::string key = {};   // what makes a repeat the same act
+  bool once = false;      // one key per token
+};
+
+struct Acted {
+  int result = 0;           // what the act returned
+  bool already = false;     // the key had a result: the act was not run now
+  std::uint64_t token = 0;  // whose result it is
+};
+
+// For what has no guard of its own: narrow, not zero. Runs `act` if the store takes our token, and
+// records what it returns, from 0 to 255, under that token. Only the result of the highest token
+// counts. REQUIRES: `act` does not throw.
+// Errors: as seal(). UnknownOutcome also when, with `once`, this key was begun before and left no
+// result, and when the result could not be recorded for sure.
+Outcome<Acted, Refusal> admit(const Holder& holder, const ActOptions& options,
+                              const std::function<int()>& act);
+
+}  // namespace stint::guard

@@ -1,0 +1,82 @@
+#include "app/guards.h"
+
+#include "base/text.h"
+#include "guard/path_check.h"
+#include "guard/words.h"
+
+namespace stint::app {
+
+guard::Guards guards() {
+  guard::Guards table;
+  table[guard::TargetKind::File].check = guard::check_path;
+  table[guard::TargetKind::Directory].check = guard::check_path;
+  table[guard::TargetKind::Admit] = guard::store_guard();
+  return table;
+}
+
+Status record_refusal(api::Events& events, const Clock& clock, const guard::Refused& refused,
+                      const guard::Pass& pass) {
+  api::Event event;
+  event.at = clock.wall();
+  event.kind = refused.warned ? "write_would_be_refused" : "write_refused";
+  event.resource = pass.resource.text();
+  event.token = refused.offered.number();
+  event.owner = pass.owner.text();
+  event.details.emplace_back("target", refused.target);
+  event.details.emplace_back("cause", std::string(word(guard::code_of(refused.verdict))));
+  if (refused.fence) {
+    event.details.emplace_back("fence", static_cast<std::int64_t>(refused.fence->token.number()));
+  }
+  if (!refused.newest_owner.empty()) {
+    event.details.emplace_back("newest_owner", refused.newest_owner.text());
+  }
+  // What was let through and what was not are counted apart.
+  return events.record_refusal(event, cat(event.kind, ' ', refused.target));
+}
+
+SealReport seal_target(const guard::Guards& guards, const std::string& words,
+                       const guard::SealRequest& request, api::Fences& fences, api::Events& events,
+                       const Clock& clock) {
+  using Outcome = SealReport::Outcome;
+  const auto failed = [&](const Error& error) {
+    return SealReport{
+        words, error.code == Code::UnknownOutcome ? Outcome::Unknown : Outcome::NotReached, error};
+  };
+  // Remembered words are absolute: where they are read makes no difference.
+  auto target = guard::parse_target(words, "/");
+  if (!target) return failed(target.error());
+  auto answer = guard::seal(guards, *target, request, &fences);
+  if (!answer) return failed(answer.error());
+  if (std::holds_alternative<guard::Sealed>(*answer)) return {words, Outcome::Sealed, {}};
+  const auto& refused = std::get<guard::Refused>(*answer);
+  const bool newer = refused.verdict == core::Verdict::Stale;
+  if (request.by_order && newer) return {words, Outcome::Newer, {}};
+  Error error = guard::error_of(refused, request.pass);
+  if (auto recorded = record_refusal(events, clock, refused, request.pass); !recorded) {
+    error.message += cat(" (This could not be recorded: ", recorded.error().message, ")");
+  }
+  return {words, Outcome::Refused, std::move(error)};
+}
+
+Result<std::vector<SealReport>> seal_by_order(const guard::Guards& guards,
+                                              const ResourceName& resource, Token token,
+                                              const Generation& generation, api::Fences& fences,
+                                              api::Events& events, const Clock& clock) {
+  auto targets = fences.sealed(resource);
+  if (!targets) return targets.error();
+  const guard::SealRequest request{.pass = {.resource = resource,
+                                            .token = token,
+                                            .generation = generation,
+                                            .claim = {},
+                                            .owner = {},
+                                            .key = ""},
+                                   .by_order = true,
+                                   .adopt = {}};
+  std::vector<SealReport> out;
+  for (const std::string& target : *targets) {
+    out.push_back(seal_target(guards, target, request, fences, events, clock));
+  }
+  return out;
+}
+
+}  // namespace stint::app

@@ -1,0 +1,119 @@
+#include "cli/run_seals.h"
+
+#include <algorithm>
+#include <set>
+
+#include "app/guards.h"
+#include "base/text.h"
+#include "guard/words.h"
+#include "os/files.h"
+
+namespace stint::cli {
+namespace {
+
+guard::Pass pass_of(const holder::Kept& kept, const Owner& owner, const Generation& generation) {
+  return {.resource = kept.grip.resource,
+          .token = kept.grip.token,
+          .generation = generation,
+          .claim = kept.grip.claim,
+          .owner = owner,
+          .key = ""};
+}
+
+// The lease that the given targets belong to: the first that was named; with --or the one that was
+// free.
+const holder::Kept& leading(const holder::RunRequest& request, const holder::Taken& taken) {
+  for (const holder::Kept& kept : taken.kept) {
+    if (kept.grip.resource == request.resources.front()) return kept;
+  }
+  return taken.kept.front();
+}
+
+Error not_started(Error error) {
+  error.message += " The command was not started.";
+  return error;
+}
+
+// Before the first of them is sealed: transfer and revoke must find all that may be.
+holder::SealStep remember_step(app::Opened& opened, guard::Pass pass,
+                               std::vector<std::string> words) {
+  return [&opened, pass = std::move(pass), words = std::move(words)]() -> Status {
+    auto verdict = opened.fences().remember(guard::offer_of(pass, ""), words);
+    if (!verdict) return not_started(std::move(verdict.error()).during("remembering the targets"));
+    if (!guard::is_refusal(*verdict)) return {};
+    return not_started(
+        {guard::code_of(*verdict), cat("the store does not take token ", pass.token.number(),
+                                       " of ", quoted(pass.resource.text()), " for the newest.")});
+  };
+}
+
+holder::SealStep seal_step(Session& session, app::Opened& opened, guard::Pass pass,
+                           std::string words) {
+  return [&session, &opened, pass = std::move(pass), words = std::move(words)]() -> Status {
+    const app::SealReport report =
+        app::seal_target(app::guards(), words, {.pass = pass, .by_order = false, .adopt = {}},
+                         opened.fences(), opened.events(), session.clock());
+    if (report.outcome == app::SealReport::Outcome::Sealed) {
+      if (session.words().has("-v")) session.say(cat("sealed ", quoted(words)));
+      return {};
+    }
+    Error error = report.error;
+    // A target that cannot be used is, for whoever wants to start, one that is not reached.
+    if (report.outcome == app::SealReport::Outcome::NotReached) error.code = Code::Unavailable;
+    return not_started(std::move(error).during(cat("sealing ", quoted(words))));
+  };
+}
+
+}  // namespace
+
+Result<std::vector<guard::Target>> seal_targets(Session& session,
+                                                const holder::RunRequest& request) {
+  std::vector<guard::Target> out;
+  auto settings = session.settings();
+  if (!settings) return settings.error();
+  std::vector<std::string> texts = session.words().values("--seal");
+  const auto configured = (*settings)->seal.find(request.resources.front().text());
+  if (configured != (*settings)->seal.end() && !session.words().has("--no-seal")) {
+    texts.insert(texts.end(), configured->second.begin(), configured->second.end());
+  }
+  if (texts.empty()) return out;
+  const guard::Guards guards = app::guards();
+  const std::string here = os::absolute(".");
+  for (const std::string& text : texts) {
+    auto target = guard::find_target(guards, text, here);
+    if (!target) return target.error();
+    const bool again = std::ranges::any_of(
+        out, [&](const guard::Target& before) { return before.words == target->words; });
+    if (!again) out.push_back(std::move(*target));
+  }
+  return out;
+}
+
+Result<std::vector<holder::SealStep>> seal_steps(Session& session, app::Opened& opened,
+                                                 const holder::RunRequest& request,
+                                                 const std::vector<guard::Target>& targets,
+                                                 const holder::Taken& taken) {
+  std::vector<holder::SealStep> steps;
+  const Generation& generation = opened.leases().generation();
+  std::set<std::string> given;
+  for (const guard::Target& target : targets) given.insert(target.words);
+  if (!given.empty()) {
+    const guard::Pass pass = pass_of(leading(request, taken), request.owner, generation);
+    steps.push_back(remember_step(opened, pass, {given.begin(), given.end()}));
+    for (const std::string& words : given) {
+      steps.push_back(seal_step(session, opened, pass, words));
+    }
+  }
+  if (session.words().has("--no-seal")) return steps;
+  for (std::size_t i = 0; i < taken.grants.size(); ++i) {
+    const guard::Pass pass = pass_of(taken.kept[i], request.owner, generation);
+    for (const std::string& words : taken.grants[i].sealed) {
+      const bool again =
+          given.contains(words) && pass.resource == leading(request, taken).grip.resource;
+      if (!again) steps.push_back(seal_step(session, opened, pass, words));
+    }
+  }
+  return steps;
+}
+
+}  // namespace stint::cli

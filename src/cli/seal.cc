@@ -1,0 +1,227 @@
+// stint seal, stint guard
+#include <array>
+
+#include "app/guards.h"
+#include "base/json_text.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/exit_codes.h"
+#include "cli/guarding.h"
+#include "cli/seals.h"
+#include "guard/words.h"
+#include "os/files.h"
+#include "os/host.h"
+
+namespace stint::cli {
+namespace {
+
+constexpr std::array<Option, 6> kSealOptions = {
+    {kResourceOption,
+     kTokenOption,
+     {"--adopt", "", "use a target that carries the fence of another store's life (needs --why)"},
+     {"--forget", "", "later runs and orders no longer seal it (needs --why)"},
+     {"--why", "TEXT", "the reason, for the record"},
+     {"--by", "WHO", "who says so (default: the user's name)"}}};
+constexpr std::array<std::string_view, 3> kSealExamples = {
+    "stint seal file:/srv/www/index.html git:origin/main   # inside a run",
+    "stint seal admit:deploy --resource site --token 7",
+    "stint seal file:/srv/index.html --adopt --why 'moved to the new store'"};
+
+Result<std::vector<guard::Target>> targets_of(Session& session) {
+  const guard::Guards guards = app::guards();
+  std::vector<guard::Target> out;
+  for (const std::string& text : session.words().operands()) {
+    auto target = guard::find_target(guards, text, os::absolute("."));
+    if (!target) return target.error();
+    out.push_back(std::move(*target));
+  }
+  return out;
+}
+
+// By an operator's word: who and why go on record.
+Status record_word(Session& session, app::Opened& opened, std::string_view kind,
+                   const guard::Pass& pass, const std::string& target,
+                   const guard::SealRequest::Adoption& word) {
+  api::Event event;
+  event.at = session.clock().wall();
+  event.kind = kind;
+  event.resource = pass.resource.text();
+  event.token = pass.token.number();
+  event.owner = pass.owner.text();
+  event.details.emplace_back("target", target);
+  event.details.emplace_back("by", word.by);
+  event.details.emplace_back("why", word.why);
+  return opened.events().record(event);
+}
+
+Result<std::optional<guard::SealRequest::Adoption>> word_of(Session& session) {
+  const Words& words = session.words();
+  const bool needed = words.has("--adopt") || words.has("--forget");
+  const auto why = words.value("--why");
+  if (words.has("--adopt") && words.has("--forget"))
+    return invalid("--adopt or --forget, not both");
+  if (needed && !why) return invalid("--why TEXT is missing: the reason is kept on record");
+  if (!needed && why) return invalid("--why goes with --adopt or --forget");
+  if (!needed) return std::optional<guard::SealRequest::Adoption>();
+  guard::SealRequest::Adoption out{*why, words.value("--by").value_or(os::user_name())};
+  constexpr std::size_t kMostBytes = 1024;
+  for (const std::string& text : {out.why, out.by}) {
+    if (text.empty() || text.size() > kMostBytes || !is_utf8(text) || has_control(text)) {
+      return invalid("why and by are 1 to 1024 bytes of UTF-8 in one line");
+    }
+  }
+  return std::optional(std::move(out));
+}
+
+int forget_targets(Session& session, app::Opened& opened, const guard::Pass& pass,
+                   const std::vector<guard::Target>& targets,
+                   const guard::SealRequest::Adoption& word) {
+  for (const guard::Target& target : targets) {
+    if (auto done = opened.fences().forget(pass.resource, target.words); !done) {
+      return session.fail(done.error());
+    }
+    if (auto told = record_word(session, opened, "target_forgotten", pass, target.words, word);
+        !told) {
+      return session.fail(told.error());
+    }
+    session.say(cat(quoted(target.words), " is no longer sealed with ",
+                    quoted(pass.resource.text()), "; its fence stays as it is"));
+  }
+  return kDone;
+}
+
+// Every target is tried; the exit code is the first failure's.
+int seal_all(Session& session, app::Opened& opened, const guard::SealRequest& request,
+             const std::vector<guard::Target>& targets) {
+  int code = kDone;
+  std::string rows;
+  const guard::Guards guards = app::guards();
+  for (const guard::Target& target : targets) {
+    app::SealReport report = app::seal_target(guards, target.words, request, opened.fences(),
+                                              opened.events(), session.clock());
+    if (report.shut() && request.adopt) {
+      const auto told = record_word(session, opened, "target_adopted", request.pass, target.words,
+                                    *request.adopt);
+      if (!told) report = {target.words, app::SealReport::Outcome::NotReached, told.error()};
+    }
+    JsonText row;
+    row.field("target", target.words).field("sealed", report.shut() ? 1 : 0);
+    rows += cat(rows.empty() ? "" : ",", row.done());
+    if (report.shut()) {
+      if (!session.json()) session.say(cat("sealed ", quoted(target.words)));
+      continue;
+    }
+    const int failed = session.fail(report.error);
+    if (code == kDone) code = failed;
+  }
+  if (session.json()) session.print(cat("[", rows, "]"));
+  return code;
+}
+
+int seal_command(Session& session) {
+  auto targets = targets_of(session);
+  if (!targets) return session.fail(targets.error());
+  auto word = word_of(session);
+  if (!word) return session.fail(word.error());
+  auto pass = pass_of(session);
+  if (!pass) return session.fail(pass.error());
+  pass->warn = false;  // unsafe mode is for writes; a seal is what makes it safe again
+  auto opened = session.open(false);
+  if (!opened) return session.fail(opened.error());
+  if (session.words().has("--forget")) {
+    return forget_targets(session, **opened, *pass, *targets, **word);
+  }
+  std::vector<std::string> texts;
+  for (const guard::Target& target : *targets) texts.push_back(target.words);
+  auto remembered = (*opened)->fences().remember(guard::offer_of(*pass, ""), texts);
+  if (!remembered) return session.fail(remembered.error());
+  if (guard::is_refusal(*remembered)) {
+    auto said = (*opened)->fences().word(pass->resource);
+    return refused(session,
+                   {.target = texts.front(),
+                    .verdict = *remembered,
+                    .offered = pass->token,
+                    .fence = {},
+                    .newest_owner = said ? said->owner : Owner(),
+                    .detail = ""},
+                   *pass);
+  }
+  return seal_all(session, **opened, {.pass = *pass, .by_order = false, .adopt = *word}, *targets);
+}
+
+// ---- guard
+
+constexpr std::array<std::string_view, 1> kGuardExamples = {"stint guard check admit:deploy"};
+
+int check_target(Session& session, const std::string& text) {
+  const guard::Guards guards = app::guards();
+  auto target = guard::settle_target(guards, text, os::absolute("."));
+  if (!target) return session.fail(target.error());
+  auto opened = session.open(false);
+  // A target may be looked at without its store, as far as that goes.
+  auto lines = guard::check(guards, *target, opened ? &(*opened)->fences() : nullptr);
+  if (!lines) return session.fail(lines.error());
+  int code = kDone;
+  std::string rows;
+  for (const guard::CheckLine& line : *lines) {
+    using Level = guard::CheckLine::Level;
+    const std::string_view level = line.level == Level::Ok     ? "ok"
+                                   : line.level == Level::Warn ? "warn"
+                                                               : "fail";
+    if (line.level == Level::Fail) code = kFailed;
+    if (session.json()) {
+      rows += cat(rows.empty() ? "" : ",",
+                  JsonText().field("level", level).field("text", line.text).done());
+    } else {
+      session.print(cat(level, level == "ok" ? "    " : "  ", line.text));
+    }
+  }
+  if (session.json()) session.print(cat("[", rows, "]"));
+  return code;
+}
+
+int guard_command(Session& session) {
+  const auto& operands = session.words().operands();
+  if (operands.front() == "check" && operands.size() == 2) {
+    return check_target(session, operands[1]);
+  }
+  return session.fail(invalid("usage: stint guard check TARGET"));
+}
+
+}  // namespace
+
+const Command kSeal = {
+    .name = "seal",
+    .operands = "TARGET... [--resource R] [--token N] [--adopt --why TEXT]",
+    .summary = "raise the fence at a target: from then on nothing older lands there",
+    .details =
+        "Seal, then read, then write. A target is file:PATH, dir:PATH, git:REMOTE/REF, "
+        "git:URL#BRANCH, postgres://...#RESOURCE, proxy:URL or admit:NAME; never with a password "
+        "in it. Inside a run resource and token are known. The targets are remembered with the "
+        "lease: later runs of the resource, transfer and revoke seal them again.\n\n"
+        "--adopt is an operator's word that a target which carries the fence of another store's "
+        "life, or a torn one, is used with this store from now on. STINT_GUARD=warn does not "
+        "weaken "
+        "a seal.",
+    .examples = kSealExamples,
+    .options = kSealOptions,
+    .least_operands = 1,
+    .most_operands = api::kMostSealedTargets,
+    .runs_command = false,
+    .run = seal_command,
+};
+
+const Command kGuard = {
+    .name = "guard",
+    .operands = "check TARGET",
+    .summary = "look at a target's guard",
+    .details = "check shows the fence, what crashed writers left, and what weakens the guard.",
+    .examples = kGuardExamples,
+    .options = {},
+    .least_operands = 2,
+    .most_operands = 2,
+    .runs_command = false,
+    .run = guard_command,
+};
+
+}  // namespace stint::cli

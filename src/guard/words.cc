@@ -1,0 +1,104 @@
+#include "guard/words.h"
+
+#include "base/check.h"
+#include "base/json_text.h"
+#include "base/text.h"
+
+namespace stint::guard {
+namespace {
+
+std::string_view cause_of(core::Verdict verdict) {
+  return verdict == core::Verdict::Restored ? "restored" : word(code_of(verdict));
+}
+
+std::string newest(const Refused& refused) {
+  return refused.newest_owner.empty()
+             ? std::string()
+             : cat("; the newest token belongs to ", quoted(refused.newest_owner.text()));
+}
+
+std::string fence_words(const Refused& refused) {
+  if (!refused.fence) return "a newer token was issued";
+  return cat("the fence stands at token ", refused.fence->token.number());
+}
+
+std::string what_happened(const Refused& refused, const Pass& pass) {
+  switch (refused.verdict) {
+    case core::Verdict::Stale:
+      return cat(fence_words(refused), newest(refused),
+                 ". This run is no longer the holder: stop, and acquire the lease anew before "
+                 "reading and writing again");
+    case core::Verdict::Used:
+      return "this token's one write was made already (--mode once), with another key or content. "
+             "Look at what stands there; a further write needs a new grant";
+    case core::Verdict::NeverIssued:
+      return "the store never issued that token. Look whether it is the right store and resource";
+    case core::Verdict::NeverGranted:
+      return "nobody was ever granted that token (it is a revocation's or a transfer's). Acquire "
+             "the lease first";
+    case core::Verdict::Foreign:
+      if (refused.fence && refused.fence->resource != pass.resource.text()) {
+        return cat("this target is fenced for the resource ", quoted(refused.fence->resource),
+                   ". Hold that one, or choose another target");
+      }
+      return "the token is of another store's life than the fence, and the two do not compare. "
+             "Look whether it is the right store; an operator decides whether this target changes "
+             "its store";
+    case core::Verdict::NoToken:
+      return "the target is fenced, and no token was given. Write inside 'stint run', or give "
+             "--token";
+    case core::Verdict::Restored:
+      return "the fence is above anything that this store has issued: the store was restored and "
+             "went back in time. An operator has to settle that at the store first "
+             "(docs/guides/restore.md)";
+    case core::Verdict::Admitted:
+    case core::Verdict::Done:
+    case core::Verdict::AskStore: break;
+  }
+  CHECK(false, "not a refusal");
+}
+
+}  // namespace
+
+Code code_of(core::Verdict verdict) {
+  switch (verdict) {
+    case core::Verdict::Stale: return Code::Stale;
+    case core::Verdict::Used: return Code::Used;
+    case core::Verdict::NeverIssued: return Code::NeverIssued;
+    case core::Verdict::NeverGranted: return Code::NeverGranted;
+    case core::Verdict::Foreign:
+    case core::Verdict::Restored: return Code::Foreign;
+    case core::Verdict::NoToken: return Code::NoToken;
+    case core::Verdict::Admitted:
+    case core::Verdict::Done:
+    case core::Verdict::AskStore: break;
+  }
+  CHECK(false, "not a refusal");
+}
+
+Error error_of(const Refused& refused, const Pass& pass) {
+  std::string message = cat(quoted(refused.target), " refused ");
+  if (refused.offered.issued()) message += cat("token ", refused.offered.number(), " of ");
+  message += cat(quoted(pass.resource.text()), ": ", what_happened(refused, pass));
+  if (!refused.detail.empty()) message += cat(" (", refused.detail, ")");
+  message += ". Nothing was changed.";
+  return {code_of(refused.verdict), std::move(message)};
+}
+
+std::string to_json(const Refused& refused, const Pass& pass) {
+  const Error error = error_of(refused, pass);
+  JsonText inner;
+  inner.field("code", word(error.code))
+      .field("message", error.message)
+      .field("cause", cause_of(refused.verdict))
+      .field("target", refused.target)
+      .field("resource", pass.resource.text())
+      .field("token", static_cast<std::int64_t>(refused.offered.number()));
+  if (refused.fence) {
+    inner.field("fence", static_cast<std::int64_t>(refused.fence->token.number()));
+  }
+  inner.field_if("owner", refused.newest_owner.text());
+  return cat("{\"error\":", inner.done(), "}");
+}
+
+}  // namespace stint::guard

@@ -1,0 +1,159 @@
+#include "service/fence_records.h"
+
+#include "base/json_text.h"
+#include "base/sha256.h"
+#include "service/record_fields.h"
+#include "store/seam.h"
+
+namespace stint::service {
+namespace {
+
+void put(JsonText& out, std::string_view name, Token token) {
+  out.field(name, static_cast<std::int64_t>(token.number()));
+}
+
+Status check_name(std::string_view what, std::string_view name, std::size_t most) {
+  if (!name.empty() && name.size() <= most && is_utf8(name) && !has_control(name)) return {};
+  return invalid(cat(what, " is 1 to ", most,
+                     " bytes of UTF-8 without control characters; this is ",
+                     quoted(name.substr(0, most))));
+}
+
+Generation generation_of(Fields& fields) {
+  auto generation = Generation::parse(fields.text("generation"));
+  if (generation) return *generation;
+  fields.fail("there is no generation");
+  return {};
+}
+
+Token required_token(Fields& fields) {
+  const Token token = fields.token("token");
+  if (!token.issued()) fields.fail("there is no token");
+  return token;
+}
+
+}  // namespace
+
+std::string sealed_key(std::string_view resource) { return cat(kSealedPrefix, resource); }
+std::string fence_key(std::string_view target) { return cat(kFencePrefix, target); }
+std::string quiet_key(std::string_view target) { return cat("quiet/", to_hex(sha256(target))); }
+std::string act_key(std::string_view name, std::string_view key) {
+  return cat(kActPrefix, name, '\x1F', key);
+}
+
+std::string encode_sealed(const std::vector<std::string>& targets) {
+  json::object out;
+  out["targets"] = json::array(targets.begin(), targets.end());
+  return json::serialize(out);
+}
+
+std::string encode(const core::Fence& fence) {
+  JsonText out;
+  out.field("generation", fence.generation.hex());
+  out.field("resource", fence.resource);
+  put(out, "token", fence.token);
+  if (fence.used) out.field("used", 1);
+  out.field_if("key", fence.key);
+  out.field_if("digest", fence.digest);
+  return out.done();
+}
+
+std::string encode(const api::Act& act) {
+  JsonText out;
+  out.field("generation", act.generation.hex());
+  out.field("resource", act.resource);
+  put(out, "token", act.token);
+  out.field_if("owner", act.owner.text());
+  out.field("begun_at_ms", to_ms(act.begun_at));
+  if (act.result_token) put(out, "result_token", *act.result_token);
+  if (act.exit_code) out.field("exit_code", *act.exit_code);
+  out.field_if("digest", act.digest);
+  if (act.ended_at) out.field("ended_at_ms", to_ms(*act.ended_at));
+  return out.done();
+}
+
+Result<std::vector<std::string>> decode_sealed(std::string_view value) {
+  Fields fields("sealed", value);
+  fields.require("targets");
+  std::vector<std::string> targets = fields.texts("targets");
+  return fields.done(std::move(targets));
+}
+
+Result<core::Fence> decode_fence(std::string_view value) {
+  Fields fields("fence", value);
+  core::Fence fence;
+  fence.generation = generation_of(fields);
+  fence.resource = fields.text("resource");
+  if (!ResourceName::parse(fence.resource)) fields.fail("there is no resource");
+  fence.token = required_token(fields);
+  fence.used = fields.number("used") != 0;
+  fence.key = fields.text("key");
+  fence.digest = fields.text("digest");
+  return fields.done(std::move(fence));
+}
+
+Result<api::Act> decode_act(std::string_view name, std::string_view key, std::string_view value) {
+  Fields fields("act", value);
+  api::Act act;
+  act.name = name;
+  act.key = key;
+  act.generation = generation_of(fields);
+  act.resource = fields.text("resource");
+  act.token = required_token(fields);
+  act.owner = fields.owner("owner");
+  act.begun_at = wall_from_ms(fields.number("begun_at_ms"));
+  if (fields.find("result_token") != nullptr) {
+    act.result_token = fields.token("result_token");
+    fields.require("exit_code");
+    const std::int64_t code = fields.number("exit_code");
+    if (code < 0 || code > 255) fields.fail("exit_code is not an exit code");
+    act.exit_code = static_cast<int>(code);
+  }
+  act.digest = fields.text("digest");
+  act.ended_at = fields.moment("ended_at_ms");
+  return fields.done(std::move(act));
+}
+
+Result<std::int64_t> decode_unsaid(std::string_view value) {
+  Fields fields("quiet", value);
+  const std::int64_t unsaid = fields.number("unsaid");
+  if (unsaid < 0) fields.fail("unsaid is not a count");
+  return fields.done(unsaid);
+}
+
+Status check_target(std::string_view target) {
+  return check_name("the name of a target", target, api::kMostTargetBytes);
+}
+
+Status check_act(std::string_view name, std::string_view key) {
+  if (auto ok = check_name("the name of an act", name, api::kMostActNameBytes); !ok) return ok;
+  return check_name("a key", key, api::kMostKeyBytes);
+}
+
+Status check_digest(std::string_view digest) {
+  constexpr std::size_t kMostDigestBytes = 128;
+  return digest.empty() ? Status() : check_name("a digest", digest, kMostDigestBytes);
+}
+
+Status check_offer(const core::Offer& offer) {
+  if (auto ok = ResourceName::parse(offer.resource); !ok) return ok.error();
+  if (offer.mode == core::FenceMode::AtLeast) return {};  // its key and digest are kept nowhere
+  if (auto ok = check_name("a key", offer.key, api::kMostKeyBytes); !ok) return ok;
+  return check_digest(offer.digest);
+}
+
+Status check_sealed(const std::vector<std::string>& targets) {
+  for (const std::string& target : targets) {
+    if (auto ok = check_name("a target", target, api::kMostTargetBytes); !ok) return ok;
+  }
+  const std::string value = encode_sealed(targets);
+  if (targets.size() <= api::kMostSealedTargets && value.size() <= store::Store::kMaxValueBytes) {
+    return {};
+  }
+  return invalid(
+      cat("at most ", api::kMostSealedTargets, " targets of one resource, together ",
+          store::Store::kMaxValueBytes,
+          " bytes, are remembered as sealed; guard the others with a lease of their own"));
+}
+
+}  // namespace stint::service

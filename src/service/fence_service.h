@@ -1,0 +1,48 @@
+// api::Fences on a store: one fresh read, core/fence.h's answer, and a commit that expects what was
+// read. A conflict means that somebody else got on: read and decide again.                  G5
+#pragma once
+
+#include "api/fences.h"
+#include "store/seam.h"
+
+namespace stint::service {
+
+class FenceService final : public api::Fences {
+ public:
+  // Both must outlive the service.
+  FenceService(store::Store& store, const Clock& clock) : store_(store), clock_(clock) {}
+
+  Result<api::TokenWord> word(const ResourceName& resource) override;
+  Result<std::vector<std::string>> sealed(const ResourceName& resource) override;
+  Result<core::Verdict> remember(const core::Offer& offer,
+                                 const std::vector<std::string>& targets) override;
+  Status forget(const ResourceName& resource, const std::string& target) override;
+  Result<api::FenceAnswer> admit(const std::string& target, const core::Offer& offer) override;
+  Result<api::FenceAnswer> seal(const std::string& target, const core::Offer& offer) override;
+  Result<std::optional<core::Fence>> fence(const std::string& target) override;
+  Result<api::FenceAnswer> begin(const api::Act& act, const core::Offer& offer) override;
+  Result<api::FenceAnswer> finish(const api::Act& act, const core::Offer& offer) override;
+  Result<std::optional<api::Act>> act(const std::string& name, const std::string& key) override;
+
+ private:
+  struct Asked;
+  struct View;
+  struct Plan;
+  using Decide = Result<Plan> (*)(const View&, const Asked&);
+
+  Result<View> look(const Asked& asked);
+  // Reads, decides, commits; again on a conflict, and on an unknown outcome a few times: only a
+  // commit of our own, or the effect, settles it.
+  Result<View> settle(const Asked& asked, Decide decide);
+  static Result<Plan> plan_raise(const View& view, const Asked& asked);
+  static Result<Plan> plan_begin(const View& view, const Asked& asked);
+  static Result<Plan> plan_finish(const View& view, const Asked& asked);
+  static Result<Plan> plan_remember(const View& view, const Asked& asked);
+  static Result<Plan> plan_forget(const View& view, const Asked& asked);
+  Result<api::FenceAnswer> answer(const Asked& asked, Decide decide);
+
+  store::Store& store_;
+  const Clock& clock_;
+};
+
+}  // namespace stint::service

@@ -1,0 +1,63 @@
+// `stint guard check` of a file, on a real disk and with a real git.
+#include "guard/path_check.h"
+
+#include <gtest/gtest.h>
+
+#include "base/text.h"
+#include "tests/support/process.h"
+
+namespace stint::test {
+namespace {
+
+using guard::check_path;
+using guard::CheckLine;
+using guard::parse_target;
+
+using Level = CheckLine::Level;
+
+class PathCheck : public ::testing::Test {
+ protected:
+  std::string said(Level level) {
+    const auto lines =
+        check_path(parse_target(cat("file:", dir_.file("a.json")), "/").value(), nullptr);
+    EXPECT_TRUE(lines) << lines.error().message;
+    std::string out;
+    for (const CheckLine& line : *lines) {
+      if (line.level == level) out += line.text + "\n";
+    }
+    return out;
+  }
+  void leave(const std::string& name) { write_text(dir_.file(name), ""); }
+  void git(const std::string& word) {
+    EXPECT_EQ(run({.argv = {"git", "-C", dir_.path(), word}}, Millis(10'000)).exit_code, 0);
+  }
+  TempDir dir_;
+};
+
+TEST_F(PathCheck, ShowsTheHighestFenceAndWhatWasLeft) {
+  EXPECT_NE(said(Level::Ok).find("no fence"), std::string::npos);
+  for (const char* name : {".a.json.fence.9", ".a.json.fence.10", ".a.json.stage.9.x",
+                           ".b.json.fence.99", ".a.json.seal.9.x"}) {
+    leave(name);
+  }
+  EXPECT_NE(said(Level::Ok).find("token 10"), std::string::npos) << said(Level::Ok);
+  EXPECT_NE(said(Level::Ok).find("1 staged and 1 half-made"), std::string::npos);
+  EXPECT_EQ(said(Level::Fail), "");
+  leave(".a.json.fence.x");
+  EXPECT_NE(said(Level::Fail).find(".a.json.fence.x"), std::string::npos);
+}
+
+TEST_F(PathCheck, WarnsWhenGitWouldCarryTheFences) {
+  EXPECT_EQ(said(Level::Warn).find("git"), std::string::npos);
+  git("init");
+  EXPECT_NE(said(Level::Warn).find(".gitignore"), std::string::npos) << said(Level::Warn);
+  write_text(dir_.file(".gitignore"), ".*.fence.*\n");
+  EXPECT_EQ(said(Level::Warn).find("git"), std::string::npos) << said(Level::Warn);
+}
+
+TEST_F(PathCheck, AMissingDirectoryIsAnError) {
+  EXPECT_FALSE(check_path(parse_target("file:/no/such/place/a", "/").value(), nullptr));
+}
+
+}  // namespace
+}  // namespace stint::test

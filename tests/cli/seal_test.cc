@@ -1,0 +1,175 @@
+// seal, run --seal, transfer and revoke with sealed targets, guard check: as a shell sees them.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "app/opened.h"
+#include "base/text.h"
+#include "os/clock.h"
+#include "os/random.h"
+#include "tests/cli/stint.h"
+
+namespace stint::test {
+namespace {
+
+// Remembers a target that this program cannot reach, as a newer version would.
+void remember(const Stint& stint, const std::string& resource, const std::string& target) {
+  os::SystemClock clock;
+  os::SystemRandom random;
+  const auto opened =
+      app::Opened::open({.url = app::parse_store_url(cat("sqlite:", stint.database())).value(),
+                         .state_directory = "",
+                         .may_create = false},
+                        clock, random)
+          .value();
+  const auto name = ResourceName::parse(resource).value();
+  const core::Offer offer{.generation = opened->leases().generation(),
+                          .resource = resource,
+                          .token = opened->leases().get(name).value().token,
+                          .mode = core::FenceMode::AtLeast,
+                          .key = "",
+                          .digest = "",
+                          .by_order = true};
+  EXPECT_EQ(opened->fences().remember(offer, {target}).value(), core::Verdict::Admitted);
+}
+
+std::string fence(const Stint& stint, const std::string& target) {
+  return stint({"guard", "check", target}).out;
+}
+
+TEST(Seal, InsideARunNeedsNothingButTheTarget) {
+  const Stint stint;
+  const Finished run = stint({"run", "r", "--", stint.binary(), "seal", "admit:x"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_NE(run.err.find("sealed 'admit:x'"), std::string::npos) << run.err;
+  EXPECT_NE(fence(stint, "admit:x").find("token 1 of 'r'"), std::string::npos);
+}
+
+TEST(Seal, RefusesWhatIsNotTheNewestTokenAndLeavesAnEvent) {
+  const Stint stint;
+  ASSERT_EQ(stint({"acquire", "r", "--owner", "ann"}).out, "1\n");
+  ASSERT_EQ(stint({"acquire", "r", "--retake"}).out, "2\n");
+  ASSERT_EQ(stint({"seal", "admit:x", "--resource", "r", "--token", "2"}).exit_code, 0);
+  for (int i = 0; i < 3; ++i) {
+    const Finished stale = stint({"seal", "admit:x", "--resource", "r", "--token", "1"});
+    EXPECT_EQ(stale.exit_code, 13);
+    EXPECT_NE(stale.err.find("acquire the lease anew"), std::string::npos) << stale.err;
+    EXPECT_EQ(stale.err.find("force"), std::string::npos) << stale.err;
+  }
+  EXPECT_EQ(stint.events({"write_refused", "admit:x", "\"token\":1"}), 1) << "one a minute";
+  EXPECT_EQ(stint({"seal", "admit:x", "--resource", "r", "--token", "9"}).exit_code, 13);
+  EXPECT_EQ(stint({"seal", "admit:x", "--resource", "r"}).exit_code, 13) << "no token";
+  EXPECT_EQ(stint({"seal", "admit:x"}).exit_code, 2) << "which resource?";
+  const Finished json = stint({"seal", "admit:x", "--resource", "r", "--token", "1", "--json"});
+  EXPECT_EQ(json_field(json.err, "code"), "stale") << json.err;
+}
+
+TEST(Seal, WrongWordsAreUsageErrorsAndRememberNothing) {
+  const Stint stint;
+  ASSERT_EQ(stint({"acquire", "r"}).exit_code, 0);
+  for (const char* bad : {"x", "file:", "file:../x", "proxy:http://h/", "postgres://u:pw@h/d#r"}) {
+    const Finished said = stint({"seal", bad, "--resource", "r", "--token", "1"});
+    EXPECT_EQ(said.exit_code, 2) << bad << said.err;
+    EXPECT_EQ(said.err.find("pw"), std::string::npos) << said.err;
+  }
+  EXPECT_EQ(stint({"seal", "admit:x", "--adopt"}).exit_code, 2) << "no --why";
+  EXPECT_EQ(stint({"seal", "admit:x", "--why", "w"}).exit_code, 2);
+  const Finished revoked = stint({"revoke", "r", "--token", "1", "--why", "w", "--json"});
+  EXPECT_EQ(revoked.out.find("sealed"), std::string::npos) << revoked.out;
+}
+
+TEST(Seal, AnUnsafeModeForWritesDoesNotWeakenIt) {
+  const Stint stint;
+  ASSERT_EQ(stint({"acquire", "r"}).exit_code, 0);
+  ASSERT_EQ(stint({"acquire", "r", "--retake"}).exit_code, 0);
+  Command warn = stint.command({"seal", "admit:x", "--resource", "r", "--token", "1"});
+  warn.env.emplace_back("STINT_GUARD", "warn");
+  EXPECT_EQ(run(warn).exit_code, 13);
+  warn.env.emplace_back("STINT_GUARD", "maybe");
+  EXPECT_EQ(run(warn).exit_code, 2);
+}
+
+// EVIDENCE-OF: G5
+TEST(RunSeal, SealsBeforeTheCommandAndAgainInLaterRuns) {
+  const Stint stint;
+  const Finished first = stint({"run", "r", "--seal", "admit:x", "--seal", "admit:y", "--",
+                                stint.binary(), "guard", "check", "admit:x"});
+  EXPECT_EQ(first.exit_code, 0) << first.err;
+  EXPECT_NE(first.out.find("token 1"), std::string::npos) << first.out;
+  const Finished later = stint({"run", "r", "--", stint.binary(), "guard", "check", "admit:y"});
+  EXPECT_NE(later.out.find("token 2"), std::string::npos) << later.out << later.err;
+  const Finished told = stint({"run", "r", "--no-seal", "--", "true"});
+  EXPECT_EQ(told.exit_code, 0);
+  EXPECT_NE(fence(stint, "admit:y").find("token 2"), std::string::npos) << "not sealed with 3";
+}
+
+TEST(RunSeal, TakesTargetsFromTheConfiguration) {
+  const Stint stint;
+  std::filesystem::create_directories(stint.dir().file("config/stint"));
+  write_text(stint.dir().file("config/stint/config.toml"), "[seal]\nr = [\"admit:c\"]\n");
+  Command command = stint.command({"run", "r", "--", "true"});
+  command.env.emplace_back("XDG_CONFIG_HOME", stint.dir().file("config"));
+  EXPECT_EQ(run(command).exit_code, 0);
+  EXPECT_NE(fence(stint, "admit:c").find("token 1"), std::string::npos);
+  write_text(stint.dir().file("config/stint/config.toml"), "[seal]\nr = \"admit:c\"\n");
+  EXPECT_EQ(run(command).exit_code, 2);
+}
+
+TEST(RunSeal, UnsupportedTargetsAreRefusedBeforeAnythingIsAcquired) {
+  const Stint stint;
+  const Finished run = stint({"run", "r", "--seal", "proxy:http://h/", "--", "true"});
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_NE(run.err.find("unsupported"), std::string::npos);
+  EXPECT_EQ(stint.lease("r", "token"), "0");
+}
+
+TEST(RunSeal, ARefusalIs13AndATargetThatIsNotReached69AndNothingIsStarted) {
+  const Stint stint;
+  const std::string mark = stint.dir().file("mark");
+  ASSERT_EQ(stint({"run", "other", "--seal", "admit:x", "--", "true"}).exit_code, 0);
+  const Finished refused = stint({"run", "r", "--seal", "admit:x", "--", "touch", mark});
+  EXPECT_EQ(refused.exit_code, 13) << refused.err;
+  EXPECT_NE(refused.err.find("'other'"), std::string::npos) << refused.err;
+  EXPECT_NE(refused.err.find("not started"), std::string::npos) << refused.err;
+  EXPECT_FALSE(stint.held("r")) << "released";
+  EXPECT_EQ(stint.events({"write_refused", "foreign"}), 1);
+  EXPECT_EQ(stint({"run", "r", "--", "touch", mark}).exit_code, 13) << "remembered";
+  const Finished forgotten =
+      stint({"seal", "admit:x", "--resource", "r", "--forget", "--why", "wrong target"});
+  EXPECT_EQ(forgotten.exit_code, 0) << forgotten.err;
+  EXPECT_EQ(stint.events({"target_forgotten", "wrong target"}), 1);
+  EXPECT_FALSE(std::filesystem::exists(mark));
+  EXPECT_EQ(stint({"run", "r", "--", "true"}).exit_code, 0);
+  remember(stint, "r", "proxy:http://h/");
+  const Finished away = stint({"run", "r", "--", "touch", mark});
+  EXPECT_EQ(away.exit_code, 69) << away.err;
+  EXPECT_FALSE(std::filesystem::exists(mark));
+  EXPECT_FALSE(stint.held("r"));
+}
+
+// EVIDENCE-OF: G5
+TEST(Orders, SealTheKnownTargetsAndSayWhichWereNotReached) {
+  const Stint stint;
+  ASSERT_EQ(stint({"run", "r", "--seal", "admit:x", "--", "true"}).exit_code, 0);
+  const Finished revoked = stint({"revoke", "r", "--token", "1", "--why", "w"});
+  EXPECT_EQ(revoked.exit_code, 0) << revoked.err;
+  EXPECT_NE(revoked.err.find("sealed 'admit:x'"), std::string::npos) << revoked.err;
+  EXPECT_NE(fence(stint, "admit:x").find("token 2"), std::string::npos);
+  const Finished late =
+      stint({"admit", "x", "--resource", "r", "--token", "1", "--key", "k", "--", "echo", "late"});
+  EXPECT_EQ(late.exit_code, 13) << "a straggler is shut out by hand";
+  EXPECT_EQ(late.out, "");
+  remember(stint, "r", "proxy:http://h/");
+  const Finished moved =
+      stint({"transfer", "r", "--to", "bob", "--token", "2", "--why", "w", "--json"});
+  EXPECT_EQ(moved.exit_code, 1) << moved.err;
+  EXPECT_NE(moved.out.find("\"sealed\":[{\"target\":\"admit:x\"}]"), std::string::npos)
+      << moved.out;
+  EXPECT_NE(moved.out.find("\"not_reached\":[{\"target\":\"proxy:http://h/\""), std::string::npos)
+      << moved.out;
+  EXPECT_EQ(stint.lease("r", "token"), "3") << "the order itself is carried out";
+  EXPECT_NE(fence(stint, "admit:x").find("token 3"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace stint::test
