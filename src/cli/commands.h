@@ -21,6 +21,8 @@ extern const Command kHistory;
 extern const Command kEvents;
 extern const Command kWatch;
 extern const Command kProgress;
+extern const Command kWrite;
+extern const Command kPublish;
 extern const Command kForget;
 extern const Command kConfig;
 extern const Command kDoctor;

@@ -24,12 +24,15 @@ struct Pass {
   std::optional<Claim> claim;
   Owner owner;
   core::FenceMode mode = core::FenceMode::AtLeast;
-  std::string key;            // mode once: what makes a repeat the same write; default: the digest
+  std::string key = {};       // mode once: what makes a repeat the same write; default: the digest
   bool require_live = false;  // also ask the store that the lease has not run out (narrow)
   // STINT_GUARD=warn: a write that would be refused is let through, and told. NOT safe: for finding
   // out what a guard would refuse before it does. A seal takes no notice of it.
   bool warn = false;
 };
+
+// A condition of the caller's own that does not hold, though the token may be good.
+enum class Condition { None, IfMatch, RequireLive };
 
 // A refusal is an answer, not a fault. Nothing was changed at the target.
 struct Refused {
@@ -40,14 +43,17 @@ struct Refused {
   Owner newest_owner;                // who has the newest token, where the store was asked
   std::string detail;                // what else there is to say
   bool warned = false;               // Pass::warn: it was let through
+  Condition condition = Condition::None;
 };
 
 struct Written {
-  std::string digest;    // sha256 of what stands there now, where the guard knows it
-  bool already = false;  // mode once: this very write had been accepted before
+  std::string digest = {};  // sha256 of what stands there now, where the guard knows it
+  bool already = false;     // mode once: this very write had been accepted before
+  std::string narrow = {};  // why the window was not zero this time; empty: it was
 };
 struct Sealed {
-  bool already = false;  // the fence stood at this token before
+  bool already = false;     // the fence stood at this token before
+  std::string narrow = {};  // why the window was not zero this time; empty: it was
 };
 
 // What a seal is asked with. Each guard has one: `seal_file`, `seal_directory`, `seal_git`,

@@ -7,8 +7,10 @@
 namespace stint::guard {
 namespace {
 
-std::string_view cause_of(core::Verdict verdict) {
-  return verdict == core::Verdict::Restored ? "restored" : word(code_of(verdict));
+std::string_view cause_of(const Refused& refused) {
+  if (refused.condition == Condition::IfMatch) return "mismatch";
+  if (refused.condition == Condition::RequireLive) return "not_live";
+  return refused.verdict == core::Verdict::Restored ? "restored" : word(code_of(refused.verdict));
 }
 
 std::string newest(const Refused& refused) {
@@ -23,6 +25,13 @@ std::string fence_words(const Refused& refused) {
 }
 
 std::string what_happened(const Refused& refused, const Pass& pass) {
+  if (refused.condition == Condition::IfMatch) {
+    return "what stands there is not what --if-match names. Read it again, and decide anew";
+  }
+  if (refused.condition == Condition::RequireLive) {
+    return cat("the lease has run out or is another's, and --require-live was given",
+               newest(refused), ". Acquire it anew before reading and writing again");
+  }
   switch (refused.verdict) {
     case core::Verdict::Stale:
       return cat(fence_words(refused), newest(refused),
@@ -90,7 +99,7 @@ std::string to_json(const Refused& refused, const Pass& pass) {
   JsonText inner;
   inner.field("code", word(error.code))
       .field("message", error.message)
-      .field("cause", cause_of(refused.verdict))
+      .field("cause", cause_of(refused))
       .field("target", refused.target)
       .field("resource", pass.resource.text())
       .field("token", static_cast<std::int64_t>(refused.offered.number()));

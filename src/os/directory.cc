@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
+#include <cstdio>
 #include <cstring>
 #include <memory>
 
@@ -17,6 +19,12 @@ namespace {
 
 Nanos nanos(const statx_timestamp& t) {
   return std::chrono::seconds(t.tv_sec) + Nanos(static_cast<std::int64_t>(t.tv_nsec));
+}
+
+FileKind kind_of(unsigned mode) {
+  if (S_ISREG(mode)) return FileKind::Regular;
+  if (S_ISDIR(mode)) return FileKind::Directory;
+  return S_ISLNK(mode) ? FileKind::Link : FileKind::Other;
 }
 
 int look(int fd, const char* path, FileFacts& out) {
@@ -31,6 +39,9 @@ int look(int fd, const char* path, FileFacts& out) {
   out.born.reset();
   if ((found.stx_mask & STATX_BTIME) != 0) out.born = nanos(found.stx_btime);
   out.mode = found.stx_mode & 07777U;
+  out.owner = found.stx_uid;
+  out.group = found.stx_gid;
+  out.kind = kind_of(found.stx_mode);
   return 0;
 }
 
@@ -80,6 +91,11 @@ int Directory::create(const std::string& name, unsigned mode, Fd& out) const {
   return made_with(::openat(fd_.get(), name.c_str(), flags, mode), mode, out);
 }
 
+int Directory::create_masked(const std::string& name, unsigned mode, Fd& out) const {
+  const int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
+  return made(::openat(fd_.get(), name.c_str(), flags, mode), out);
+}
+
 int Directory::open_existing(const std::string& name, Fd& out) const {
   return made(::openat(fd_.get(), name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW), out);
 }
@@ -109,6 +125,29 @@ int Directory::link(const std::string& name, const Directory& to,
 
 int Directory::rename(const std::string& name, const std::string& new_name) const {
   return errno_of(::renameat(fd_.get(), name.c_str(), fd_.get(), new_name.c_str()));
+}
+
+int Directory::rename_new(const std::string& name, const std::string& new_name) const {
+  const int here = fd_.get();
+  if (::renameat2(here, name.c_str(), here, new_name.c_str(), RENAME_NOREPLACE) == 0) return 0;
+  if (errno != EINVAL && errno != ENOSYS) return errno;
+  // A file system that cannot (NFS): a second name, then without the first.
+  if (::linkat(here, name.c_str(), here, new_name.c_str(), 0) != 0) return errno;
+  ::unlinkat(here, name.c_str(), 0);
+  return 0;
+}
+
+int Directory::exchange(const std::string& name, const std::string& other) const {
+  const int here = fd_.get();
+  return errno_of(::renameat2(here, name.c_str(), here, other.c_str(), RENAME_EXCHANGE));
+}
+
+int Directory::read_link(const std::string& name, std::string& out) const {
+  out.resize(PATH_MAX);
+  const ssize_t got = ::readlinkat(fd_.get(), name.c_str(), out.data(), out.size());
+  if (got < 0) return errno;
+  out.resize(static_cast<std::size_t>(got));
+  return 0;
 }
 
 int Directory::facts(const std::string& name, FileFacts& out) const {

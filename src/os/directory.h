@@ -17,6 +17,8 @@
 
 namespace stint::os {
 
+enum class FileKind { Regular, Directory, Link, Other };
+
 struct FileFacts {
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
@@ -25,6 +27,9 @@ struct FileFacts {
   Nanos modified{0};  // ... when the content last changed
   std::optional<Nanos> born;
   unsigned mode = 0;
+  unsigned owner = 0;
+  unsigned group = 0;
+  FileKind kind = FileKind::Other;
 };
 
 struct FileModes {
@@ -40,6 +45,8 @@ class Directory {
            FileFacts& facts) const;
   // A new file; EEXIST if there is one.
   int create(const std::string& name, unsigned mode, Fd& out) const;
+  // The same, but the process's creation mask takes from the mode.
+  int create_masked(const std::string& name, unsigned mode, Fd& out) const;
   int open_existing(const std::string& name, Fd& out) const;
   // An existing or new file, for reading and writing.
   int open_file(const std::string& name, unsigned mode, Fd& out) const;
@@ -48,12 +55,19 @@ class Directory {
   // A second name in `to` for a file of this directory; EEXIST if that name is taken.
   int link(const std::string& name, const Directory& to, const std::string& new_name) const;
   int rename(const std::string& name, const std::string& new_name) const;
+  // The same, but EEXIST if the new name is taken. For directories only where the file system can.
+  int rename_new(const std::string& name, const std::string& new_name) const;
+  // Both names change places in one step; EINVAL where the file system cannot.
+  int exchange(const std::string& name, const std::string& other) const;
+  // Where a symbolic link points to.
+  int read_link(const std::string& name, std::string& out) const;
   // Asks the server, whatever is cached. An empty name: the directory itself.
   int facts(const std::string& name, FileFacts& out) const;
   int list(std::vector<std::string>& names) const;
   int remove(const std::string& name) const;
   int remove_directory(const std::string& name) const;
   int sync() const;
+  int fd() const { return fd_.get(); }
 
  private:
   Fd fd_;

@@ -50,6 +50,13 @@ Result<std::string> read_file(const std::string& path, std::size_t limit) {
   }
 }
 
+Result<Fd> open_to_read(const std::string& path) {
+  Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file) return file;
+  const Code code = errno == EACCES || errno == EPERM ? Code::Denied : Code::Unavailable;
+  return Error{code, errno_text(cat("opening ", quoted(path)))};
+}
+
 bool exists(const std::string& path) {
   return ::access(path.c_str(), F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR);
 }

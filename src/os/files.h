@@ -14,6 +14,9 @@ namespace stint::os {
 // The whole content; Code::Unavailable if it cannot be read or is larger than `limit`.
 Result<std::string> read_file(const std::string& path, std::size_t limit = 1U << 20U);
 
+// Code::Unavailable, or Denied, if it cannot be read.
+Result<Fd> open_to_read(const std::string& path);
+
 // False only if it is known to be missing: one that cannot be looked at may be there.
 bool exists(const std::string& path);
 

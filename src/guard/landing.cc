@@ -1,0 +1,168 @@
+#include "guard/landing.h"
+
+#include <cerrno>
+
+#include "base/text.h"
+
+namespace stint::guard {
+namespace {
+
+struct Landing {
+  Site& site;
+  const Pass& pass;
+  const Staged& staged;
+  api::Fences* fences;
+  const Moves& moves;
+  bool marked = false;  // the stage is named by a mark: a repeat will look for it
+};
+
+// The file or tree of that inode stands in the artifact's place.
+bool in_place(const Site& site, std::uint64_t inode) {
+  os::FileFacts facts;
+  return site.directory().facts(site.name(), facts) == 0 && facts.inode == inode;
+}
+
+bool still_staged(const Site& site, const std::string& name, std::uint64_t inode) {
+  os::FileFacts facts;
+  return site.directory().facts(name, facts) == 0 && facts.inode == inode;
+}
+
+// The stage is gone: removed by a higher seal, as it should be, or put in place after all.
+Result<WriteAnswer> stage_gone(const Landing& one, std::string_view stage, std::uint64_t inode) {
+  if (in_place(one.site, inode))
+    return Written{.digest = one.staged.digest, .already = false, .narrow = {}};
+  auto allowed = may_land(one.site, one.pass, one.fences);
+  if (!allowed) return allowed.error();
+  if (auto* refused = std::get_if<Refused>(&*allowed)) return std::move(*refused);
+  if (!one.site.narrow().empty()) {
+    return Error{Code::UnknownOutcome,
+                 cat("it is not known whether ", quoted(one.site.target()),
+                     " was written: the network mount lost the answer. Look at it")};
+  }
+  return unavailable(cat("what was staged for ", quoted(one.site.target()), " as ", quoted(stage),
+                         " was removed by another. Nothing was written; it can be repeated"));
+}
+
+// The last look, the rename, the sync.
+Result<WriteAnswer> put_in_place(const Landing& one, const std::string& stage,
+                                 std::uint64_t inode) {
+  auto allowed = may_land(one.site, one.pass, one.fences);
+  if (!allowed) return allowed.error();
+  if (auto* refused = std::get_if<Refused>(&*allowed)) return std::move(*refused);
+  const int number = one.moves.put(stage);
+  if (number == ENOENT) return stage_gone(one, stage, inode);
+  if (number == EIO || number == ETIMEDOUT || number == ESTALE) {
+    return Error{Code::UnknownOutcome,
+                 cat("it is not known whether ", quoted(one.site.target()),
+                     " was written: ", os::file_error("putting it in place", number).message)};
+  }
+  if (number != 0) {
+    return os::file_error(cat("putting it in the place of ", quoted(one.site.path())), number);
+  }
+  if (auto synced = one.site.sync("putting it in place"); !synced) {
+    return Error{Code::UnknownOutcome,
+                 cat(quoted(one.site.target()),
+                     " was written, but it is not known whether it survives a power cut: ",
+                     synced.error().message)};
+  }
+  return Written{.digest = one.staged.digest, .already = false, .narrow = one.site.narrow()};
+}
+
+// A mark of this token stands: it is this very write, or the token is used.
+Result<WriteAnswer> repeated(const Landing& one, const UsedMark& mark) {
+  const core::Fence fence{.generation = one.pass.generation,
+                          .resource = one.pass.resource.text(),
+                          .token = one.pass.token,
+                          .used = true,
+                          .key = mark.key,
+                          .digest = mark.digest};
+  Refused why;
+  why.target = one.site.target();
+  auto decision = judge_write(fence, one.pass, one.staged.digest, one.fences, &why);
+  if (!decision) return decision.error();
+  if (decision->verdict != core::Verdict::Done) return why;
+  Written done{.digest = one.staged.digest, .already = true, .narrow = one.site.narrow()};
+  if (mark.stage == one.staged.name || !still_staged(one.site, mark.stage, mark.inode)) return done;
+  // It was left half-way: what was staged then is put in place now.
+  auto finished = put_in_place(one, mark.stage, mark.inode);
+  if (!finished || std::holds_alternative<Refused>(*finished)) {
+    // Whoever began it, or another repeat, may have been quicker.
+    const bool gone = !finished && !still_staged(one.site, mark.stage, mark.inode);
+    if (!gone || finished.error().code == Code::UnknownOutcome) return finished;
+  }
+  if (one.site.kind() == Artifact::Directory) one.site.drop(mark.stage);  // the former tree
+  return done;
+}
+
+Result<std::optional<Refused>> condition_of(const Landing& one) {
+  if (!one.moves.condition) return std::optional<Refused>();
+  return one.moves.condition();
+}
+
+// REQUIRES: an error or a refusal.
+Result<WriteAnswer> answer_of(Result<std::optional<Refused>>& refused) {
+  if (!refused) return refused.error();
+  return std::move(**refused);
+}
+
+Result<WriteAnswer> land_once(Landing& one) {
+  auto mark = one.site.read_used(one.pass);
+  if (!mark) return mark.error();
+  if (*mark) return repeated(one, **mark);
+  if (auto refused = condition_of(one); !refused || *refused) return answer_of(refused);
+  // The stage is durable before the mark that names it, the mark before the write.
+  if (auto synced = one.site.sync("staging"); !synced) return synced.error();
+  const core::Offer offer = offer_of(one.pass, one.staged.digest);
+  const std::string name = used_name(one.site.name(), one.pass.token, one.pass.generation);
+  const UsedMark made{one.pass.generation, one.pass.token,  offer.key,
+                      offer.digest,        one.staged.name, one.staged.inode};
+  auto number = one.site.make(name, used_text(made), one.pass);
+  if (!number) return number.error();
+  if (*number == EEXIST) {
+    auto other = one.site.read_used(one.pass);
+    if (!other) return other.error();
+    if (*other) return repeated(one, **other);
+  }
+  if (*number != 0) return stage_gone(one, one.staged.name, one.staged.inode);
+  one.marked = true;
+  if (auto synced = one.site.sync("marking the token as used"); !synced) return synced.error();
+  auto landed = put_in_place(one, one.staged.name, one.staged.inode);
+  // A repeat found the mark, and finished it before this one came to it.
+  if (!landed && landed.error().code == Code::Unavailable &&
+      !still_staged(one.site, one.staged.name, one.staged.inode)) {
+    return Written{.digest = one.staged.digest, .already = false, .narrow = one.site.narrow()};
+  }
+  return landed;
+}
+
+}  // namespace
+
+Status check_key(const Pass& pass) {
+  constexpr std::size_t kMostBytes = 512;
+  if (pass.key.size() > kMostBytes || !is_utf8(pass.key) || has_control(pass.key)) {
+    return invalid(
+        cat("the key must be text of at most ", kMostBytes, " bytes without control characters"));
+  }
+  return {};
+}
+
+Result<WriteAnswer> land(Site& site, const Pass& pass, const Staged& staged, api::Fences* fences,
+                         const Moves& moves) {
+  Landing one{site, pass, staged, fences, moves};
+  const auto try_to = [&]() -> Result<WriteAnswer> {
+    auto live = is_live(site, pass, fences);
+    if (!live) return live.error();
+    if (auto* refused = std::get_if<Refused>(&*live)) return std::move(*refused);
+    if (pass.mode == core::FenceMode::Once) return land_once(one);
+    if (auto refused = condition_of(one); !refused || *refused) return answer_of(refused);
+    return put_in_place(one, staged.name, staged.inode);
+  };
+  auto answer = try_to();
+  const bool landed =
+      answer && std::holds_alternative<Written>(*answer) && !std::get<Written>(*answer).already;
+  const bool unknown = !answer && answer.error().code == Code::UnknownOutcome;
+  if (!landed && !unknown && !one.marked) site.drop(staged.name);
+  return answer;
+}
+
+}  // namespace stint::guard

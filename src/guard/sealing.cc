@@ -1,0 +1,312 @@
+// The steps of LAW section 4 that files and directories share. The order of the steps is the whole
+// of the safety; docs/internals/guards.md says what each one stops.
+#include <algorithm>
+#include <cerrno>
+
+#include "base/text.h"
+#include "guard/site.h"
+
+namespace stint::guard {
+namespace {
+
+constexpr int kMostTries = 64;
+
+bool admitted(core::Verdict verdict) { return verdict == core::Verdict::Admitted; }
+
+Error torn_error(const Survey& survey) { return unavailable(survey.why_torn); }
+
+bool above(const StandingFence& a, const StandingFence& b) {
+  return a.life != b.life ? a.life > b.life : a.fence.token > b.fence.token;
+}
+
+bool same_line(const StandingFence& a, const StandingFence& b) {
+  return a.fence.generation == b.fence.generation && a.fence.resource == b.fence.resource;
+}
+
+const StandingFence* highest(const Survey& survey) {
+  const auto found = std::ranges::max_element(
+      survey.fences, [](const StandingFence& a, const StandingFence& b) { return above(b, a); });
+  return found == survey.fences.end() ? nullptr : &*found;
+}
+
+// What the fence that this request makes says.
+StandingFence fence_of(const SealRequest& request, const Survey& survey) {
+  StandingFence out;
+  out.fence.generation = request.pass.generation;
+  out.fence.resource = request.pass.resource.text();
+  out.fence.token = request.pass.token;
+  const StandingFence* before = highest(survey);
+  const bool goes_over = before != nullptr && before->fence.generation != request.pass.generation;
+  out.life = (before == nullptr ? 0 : before->life) + (goes_over || !survey.torn.empty() ? 1 : 0);
+  out.owner = request.pass.owner;
+  if (request.pass.claim && !request.by_order) out.claim = request.pass.claim->hash();
+  if (request.adopt) {
+    out.adopted = printable(cat("by ", request.adopt->by, ": ", request.adopt->why));
+    constexpr std::size_t kMostBytes = 1000;
+    if (out.adopted.size() > kMostBytes) out.adopted.resize(kMostBytes);
+  }
+  return out;
+}
+
+// The fence that core is asked about. For an adoption: one of another life, if there is any, for it
+// is that one that an operator speaks about; lives side by side are no obstacle then.
+Result<std::optional<StandingFence>> fence_for(const SealRequest& request, const Survey& survey) {
+  if (!request.adopt) {
+    if (!survey.torn.empty()) return torn_error(survey);
+    return ruling(survey);
+  }
+  const StandingFence* top = highest(survey);
+  // What cannot be understood may have been newer: the store has to say which token is the newest.
+  if (top == nullptr || !survey.torn.empty()) return std::optional<StandingFence>();
+  for (const StandingFence& one : survey.fences) {
+    if (one.life == top->life && !same_line(one, *top) &&
+        one.fence.generation != request.pass.generation) {
+      return std::optional(one);
+    }
+  }
+  return std::optional(*top);
+}
+
+// Removes what is below the own fence, which stands and rules. The names are of one listing that
+// was made after the own fence had its name: whoever stages later sees the fence.
+Status remove_lower(Site& site, const SealRequest& request, const std::vector<BesideName>& names,
+                    const std::string& own_fence) {
+  const Pass& pass = request.pass;
+  const std::string own_mark = used_name(site.name(), pass.token, pass.generation);
+  bool unstaged = false;
+  for (const BesideName& one : names) {
+    const bool lower = !made_by(one, pass.generation) || one.token < pass.token;
+    switch (one.kind) {
+      case Beside::Fence:
+        if (one.name == own_fence) continue;
+        break;
+      case Beside::Used:
+        if (one.name == own_mark) continue;
+        break;
+      case Beside::Stage:
+      case Beside::Seal:
+        if (!lower) continue;
+        unstaged = true;
+        break;
+      case Beside::Trash: break;
+    }
+    if (auto done = site.discard(one); !done) return done;
+  }
+  // A stage that a power cut brings back could still be put in place from another machine.
+  return unstaged ? site.sync("removing what was staged") : Status();
+}
+
+struct OwnFence {
+  std::string name;
+  bool already = false;
+};
+
+// Finds one's own fence ruling, or makes it. Empty: look again.
+Result<std::optional<OwnFence>> stand(Site& site, const SealRequest& request,
+                                      const Survey& survey) {
+  const Pass& pass = request.pass;
+  const StandingFence* top = highest(survey);
+  if (top != nullptr && own(*top, pass)) {
+    if (auto ok = check_claim(*top, pass, site.target()); !ok) return ok.error();
+    return std::optional(OwnFence{top->name, true});
+  }
+  StandingFence made = fence_of(request, survey);
+  // The short name is for the first life alone: a number of one store's life must never be taken
+  // for that of another by its name.
+  made.name = made.life == 0 ? fence_name(site.name(), pass.token)
+                             : long_fence_name(site.name(), pass.token, pass.generation);
+  auto number = site.make(made.name, fence_text(made), pass);
+  if (!number) return number.error();
+  if (*number != 0) return std::optional<OwnFence>();
+  return std::optional(OwnFence{made.name, false});
+}
+
+// Whether the own fence rules in a listing; reads only where another one stands beside it.
+Result<bool> rules(const Site& site, const SealRequest& request,
+                   const std::vector<BesideName>& names, const std::string& own_fence) {
+  bool alone = true;
+  bool there = false;
+  for (const BesideName& one : names) {
+    if (one.kind != Beside::Fence) continue;
+    if (one.name == own_fence) {
+      there = true;
+    } else {
+      alone = false;
+    }
+  }
+  if (alone) return there;
+  auto survey = site.survey();
+  if (!survey) return survey.error();
+  const StandingFence* top = highest(*survey);
+  if (top == nullptr || top->name != own_fence) return false;
+  if (request.adopt) return true;
+  if (!survey->torn.empty()) return torn_error(*survey);
+  if (auto one = ruling(*survey); !one) return one.error();
+  return true;
+}
+
+// The name of the own fence among those listed; empty: it is not there.
+std::string own_fence_in(const std::vector<BesideName>& names, const std::string& artifact,
+                         const Pass& pass) {
+  std::string found;
+  const std::string long_name = long_fence_name(artifact, pass.token, pass.generation);
+  for (const BesideName& one : names) {
+    if (one.name == long_name) return long_name;
+    if (one.kind == Beside::Fence && one.token == pass.token && one.rest.empty()) found = one.name;
+  }
+  return found;
+}
+
+}  // namespace
+
+Result<std::optional<StandingFence>> ruling(const Survey& survey) {
+  const StandingFence* top = highest(survey);
+  if (top == nullptr) return std::optional<StandingFence>();
+  for (const StandingFence& one : survey.fences) {
+    if (one.life == top->life && !same_line(one, *top)) {
+      return unavailable(cat("fences of two stores or two resources stand side by side: ",
+                             quoted(one.name), " and ", quoted(top->name),
+                             ". Nothing is admitted until an operator has decided which one counts "
+                             "(stint seal --adopt --why)"));
+    }
+  }
+  return std::optional(*top);
+}
+
+bool own(const StandingFence& fence, const Pass& pass) {
+  return fence.fence.generation == pass.generation &&
+         fence.fence.resource == pass.resource.text() && fence.fence.token == pass.token;
+}
+
+Status check_claim(const StandingFence& fence, const Pass& pass, const std::string& target) {
+  if (fence.claim.empty() || !pass.claim || fence.claim.matches(pass.claim->hash())) return {};
+  return unavailable(cat("token ", pass.token.number(), " at ", quoted(target),
+                         " was sealed by another holder", fence.owner.empty() ? "" : ", ",
+                         fence.owner.empty() ? "" : quoted(fence.owner.text()),
+                         ": the store issued it twice, so it was restored unnoticed. Nothing was "
+                         "changed; an operator has to look at the store"));
+}
+
+Result<SealAnswer> seal_site(Site& site, const SealRequest& request, api::Fences* fences) {
+  bool already = true;
+  for (int tries = 0; tries < kMostTries; ++tries) {
+    auto survey = site.survey();
+    if (!survey) return survey.error();
+    auto fence = fence_for(request, *survey);
+    if (!fence) return fence.error();
+    Refused why;
+    why.target = site.target();
+    auto decision =
+        judge_seal(*fence ? std::optional((*fence)->fence) : std::nullopt, request, fences, &why);
+    if (!decision) return decision.error();
+    if (!admitted(decision->verdict)) return why;
+    auto own_fence = stand(site, request, *survey);
+    if (!own_fence) return own_fence.error();
+    if (!*own_fence) continue;
+    already = already && (*own_fence)->already;
+    // Also where it stood before: who made it may have died before it was durable.
+    if (auto synced = site.sync("raising the fence"); !synced) return synced.error();
+    auto names = site.list();
+    if (!names) return names.error();
+    auto top = rules(site, request, *names, (*own_fence)->name);
+    if (!top) return top.error();
+    if (!*top) continue;
+    if (auto gone = remove_lower(site, request, *names, (*own_fence)->name); !gone) {
+      return gone.error();
+    }
+    return Sealed{.already = already, .narrow = site.narrow()};
+  }
+  return unavailable(cat("the fences of ", quoted(site.target()), " change too fast"));
+}
+
+Result<SealAnswer> sealed_for_writing(Site& site, const Pass& pass, api::Fences* fences) {
+  if (pass.token.issued()) {
+    const std::string& generation = pass.generation.hex();
+    for (const BesideName& mine :
+         {BesideName{fence_name(site.name(), pass.token), Beside::Fence, pass.token, {}},
+          BesideName{long_fence_name(site.name(), pass.token, pass.generation), Beside::Fence,
+                     pass.token, generation}}) {
+      auto fence = site.read_fence(mine);
+      if (fence && own(*fence, pass)) {
+        if (auto ok = check_claim(*fence, pass, site.target()); !ok) return ok.error();
+        return Sealed{.already = true, .narrow = site.narrow()};
+      }
+      if (!fence && fence.error().code != Code::Lost) return fence.error();
+    }
+  }
+  auto survey = site.survey();
+  if (!survey) return survey.error();
+  const SealRequest request{.pass = pass, .by_order = false, .adopt = std::nullopt};
+  auto fence = fence_for(request, *survey);
+  if (!fence) return fence.error();
+  Refused why;
+  why.target = site.target();
+  if (!pass.token.issued() && !*fence) {
+    return invalid(cat("no token was given for ", quoted(site.target()),
+                       ": write inside 'stint run', or give --token"));
+  }
+  auto decision =
+      judge_seal(*fence ? std::optional((*fence)->fence) : std::nullopt, request, fences, &why);
+  if (!decision) return decision.error();
+  if (!admitted(decision->verdict)) return why;
+  if (*fence && own(**fence, pass)) return seal_site(site, request, fences);
+  if (!*fence) {
+    auto known = fences->sealed(pass.resource);
+    if (!known) return known.error();
+    if (std::ranges::find(*known, site.target()) != known->end()) {
+      return unavailable(cat("the fence of ", quoted(site.target()),
+                             " is missing, although it was sealed before: it was removed, or this "
+                             "is a restored copy. Nothing was written. Look at the file, then seal "
+                             "it (stint seal) and write again"));
+    }
+  }
+  // Before the fence stands, so that a transfer or a revocation knows of it.
+  auto remembered = fences->remember(offer_of(pass, ""), {site.target()});
+  if (!remembered) return remembered.error();
+  if (!admitted(*remembered)) {
+    why.verdict = *remembered;
+    return why;
+  }
+  return seal_site(site, request, fences);
+}
+
+Result<SealAnswer> may_land(Site& site, const Pass& pass, api::Fences* fences) {
+  const SealRequest request{.pass = pass, .by_order = false, .adopt = std::nullopt};
+  for (int tries = 0; tries < kMostTries; ++tries) {
+    auto names = site.list();
+    if (!names) return names.error();
+    const std::string own_fence = own_fence_in(*names, site.name(), pass);
+    auto top = rules(site, request, *names, own_fence);
+    if (!top) return top.error();
+    if (*top) {
+      // Whoever made this fence may have died before it removed what lower tokens had staged.
+      if (auto gone = remove_lower(site, request, *names, own_fence); !gone) return gone.error();
+      return Sealed{.already = true, .narrow = site.narrow()};
+    }
+    // Another fence rules: core says what that means. If it has gone already, its successor rules.
+    auto sealed = seal_site(site, request, fences);
+    if (!sealed || std::holds_alternative<Refused>(*sealed)) return sealed;
+  }
+  return unavailable(cat("the fences of ", quoted(site.target()), " change too fast"));
+}
+
+Result<SealAnswer> is_live(const Site& site, const Pass& pass, api::Fences* fences) {
+  if (!pass.require_live) return Sealed{};
+  if (fences == nullptr) {
+    return unavailable("the store cannot be asked whether the lease is live; nothing was changed");
+  }
+  auto word = fences->word(pass.resource);
+  if (!word) return word.error();
+  if (word->live && word->issued.newest == pass.token &&
+      word->issued.generation == pass.generation) {
+    return Sealed{};
+  }
+  Refused why;
+  why.target = site.target();
+  why.offered = pass.token;
+  why.newest_owner = word->owner;
+  why.condition = Condition::RequireLive;
+  return why;
+}
+
+}  // namespace stint::guard

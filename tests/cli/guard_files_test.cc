@@ -1,0 +1,142 @@
+// stint write and publish, as users run them.
+// EVIDENCE-OF: G5
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "base/sha256.h"
+#include "base/text.h"
+#include "tests/cli/stint.h"
+
+namespace stint::test {
+namespace {
+
+class GuardFiles : public ::testing::Test {
+ protected:
+  // `stint WORDS...` with a body on its standard input.
+  Finished with_body(const std::string& body, std::vector<std::string> words) const {
+    Command command = stint.command(std::move(words));
+    command.stdin_text = body;
+    return run(command);
+  }
+  std::string acquire(const std::string& resource) const {
+    const Finished got = stint({"acquire", resource, "--ttl", "1h"});
+    EXPECT_EQ(got.exit_code, 0) << got.err;
+    return std::string(trim(got.out));
+  }
+  void revoke(const std::string& resource, const std::string& token) const {
+    EXPECT_EQ(stint({"revoke", resource, "--token", token, "--why", "test"}).exit_code, 0);
+  }
+
+  Stint stint;
+  std::string page = stint.dir().file("page");
+};
+
+TEST_F(GuardFiles, InsideARunNothingElseIsNeeded) {
+  const Finished done = stint({"run", "site", "--", "sh", "-c",
+                               cat("echo one | ", stint.binary(), " write ", page,
+                                   " && echo two | ", stint.binary(), " write ", page, " --json")});
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_EQ(read_text(page), "two\n");
+  EXPECT_EQ(json_field(done.out, "token"), "1");
+  EXPECT_EQ(json_field(done.out, "window"), "zero");
+  EXPECT_EQ(json_field(done.out, "digest"), to_hex(sha256("two\n")));
+}
+
+TEST_F(GuardFiles, AStaleTokenGets13AndTheSafeNextStep) {
+  const std::string old = acquire("site");
+  EXPECT_EQ(with_body("one", {"write", page, "--resource", "site", "--token", old}).exit_code, 0);
+  revoke("site", old);
+  const std::string now = acquire("site");
+  EXPECT_EQ(with_body("two", {"write", page, "--resource", "site", "--token", now}).exit_code, 0);
+  const Finished late = with_body("late", {"write", page, "--resource", "site", "--token", old});
+  EXPECT_EQ(late.exit_code, 13);
+  EXPECT_NE(late.err.find("no longer the holder"), std::string::npos) << late.err;
+  EXPECT_EQ(late.err.find("adopt"), std::string::npos) << "a refusal is no recipe";
+  EXPECT_EQ(late.err.find("revoke"), std::string::npos);
+  const Finished json =
+      with_body("late", {"write", page, "--resource", "site", "--token", old, "--json"});
+  EXPECT_EQ(json.exit_code, 13);
+  EXPECT_NE(json.err.find("\"code\":\"stale\""), std::string::npos) << json.err;
+  EXPECT_NE(json.err.find(cat("\"fence\":", now)), std::string::npos) << json.err;
+  EXPECT_EQ(read_text(page), "two");
+}
+
+TEST_F(GuardFiles, OtherRefusalsAndFaultsHaveTheirCodes) {
+  const std::string token = acquire("site");
+  const auto code = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), {"write", page});
+    return with_body("x", std::move(words)).exit_code;
+  };
+  EXPECT_EQ(code({}), 2);
+  EXPECT_EQ(code({"--resource", "site"}), 2);
+  EXPECT_EQ(code({"--resource", "site", "--token", "99"}), 13);
+  EXPECT_EQ(code({"--resource", "site", "--token", token, "--mode", "twice"}), 2);
+  EXPECT_EQ(code({"--resource", "site", "--token", token, "--key", "k"}), 2);
+  EXPECT_EQ(code({"--resource", "site", "--token", token, "--from", "/nonexistent"}), 69);
+  EXPECT_FALSE(std::filesystem::exists(page));
+  EXPECT_EQ(code({"--resource", "site", "--token", token}), 0);
+  EXPECT_EQ(code({"--resource", "site"}), 13);
+  EXPECT_EQ(code({"--resource", "site", "--token", token, "--if-match", "none"}), 13);
+  EXPECT_EQ(code({"--resource", "site", "--token", token, "--if-match", "12"}), 2);
+  EXPECT_EQ(code({"--resource", "site", "--token", token, "--store", "sqlite:/proc/no/x"}), 69);
+}
+
+TEST_F(GuardFiles, OnceIsDoneOrUsed) {
+  const std::string token = acquire("site");
+  const auto write = [&](const std::string& body) {
+    return with_body(body, {"write", page, "--resource", "site", "--token", token, "--mode", "once",
+                            "--key", "today"});
+  };
+  EXPECT_EQ(write("one").exit_code, 0);
+  const Finished again = write("one");
+  EXPECT_EQ(again.exit_code, 0);
+  EXPECT_NE(again.err.find("before"), std::string::npos);
+  const Finished other = write("two");
+  EXPECT_EQ(other.exit_code, 13);
+  EXPECT_EQ(read_text(page), "one");
+}
+
+TEST_F(GuardFiles, RequireLiveRefusesALeaseThatRanOut) {
+  const Finished got = stint({"acquire", "site", "--ttl", "100ms"});
+  const std::string token(trim(got.out));
+  ASSERT_TRUE(wait_until([&] { return !stint.held("site"); }));
+  const auto write = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"write", page, "--resource", "site", "--token", token});
+    return with_body("x", std::move(more)).exit_code;
+  };
+  EXPECT_EQ(write({"--require-live"}), 13);
+  EXPECT_EQ(write({}), 0);  // late, but nobody took over
+}
+
+TEST_F(GuardFiles, AnotherLeaseOfTheRunIsPickedByItsName) {
+  const Finished done = stint({"run", "a", "b", "--", "sh", "-c",
+                               cat("echo x | ", stint.binary(), " write ", page, " --resource b")});
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_NE(read_text(stint.dir().file(".page.fence.1")).find("resource b"), std::string::npos);
+}
+
+TEST_F(GuardFiles, PublishPutsAWholeTreeInPlace) {
+  const std::string staged = stint.dir().file("out");
+  std::filesystem::create_directories(staged + "/css");
+  write_text(staged + "/css/a", "one");
+  const std::string site = stint.dir().file("www");
+  const std::string old = acquire("site");
+  const auto publish = [&](const std::string& token) {
+    return stint({"publish", site, "--from", staged, "--resource", "site", "--token", token})
+        .exit_code;
+  };
+  EXPECT_EQ(publish(old), 0);
+  revoke("site", old);
+  const std::string now = acquire("site");
+  write_text(staged + "/css/a", "two");
+  EXPECT_EQ(publish(now), 0);
+  EXPECT_EQ(read_text(site + "/css/a"), "two");
+  write_text(staged + "/css/a", "late");
+  EXPECT_EQ(publish(old), 13);
+  EXPECT_EQ(read_text(site + "/css/a"), "two");
+  EXPECT_EQ(stint({"publish", site, "--resource", "site", "--token", now}).exit_code, 2);
+}
+
+}  // namespace
+}  // namespace stint::test

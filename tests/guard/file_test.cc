@@ -1,0 +1,583 @@
+// The guard of a file, step by step and with bad input: a clear answer, and nothing changed.
+// EVIDENCE-OF: G5 G12
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "base/random.h"
+#include "base/sha256.h"
+#include "guard/fence_file.h"
+#include "tests/guard/site_fixture.h"
+
+namespace stint::test {
+namespace {
+
+class GuardFile : public ::testing::Test {
+ protected:
+  Result<guard::WriteAnswer> write(std::uint64_t token, std::string_view body) {
+    return guard::write_file({.path = path, .body = body}, pass_with(token), &fences);
+  }
+  Result<guard::SealAnswer> seal(std::uint64_t token) {
+    return guard::seal_file(path, seal_with(pass_with(token)), &fences);
+  }
+  Result<guard::WriteAnswer> once(std::uint64_t token, std::string_view body, std::string key) {
+    guard::Pass pass = pass_with(token);
+    pass.mode = core::FenceMode::Once;
+    pass.key = std::move(key);
+    return guard::write_file({.path = path, .body = body}, pass, &fences);
+  }
+  std::string content() const { return read_text(path); }
+
+  MemoryDir dir;
+  std::string path = dir.file("page");
+  IssuingFences fences;
+};
+
+TEST_F(GuardFile, TheFirstWriteSealsAndIsRemembered) {
+  fences.issue(1);
+  const auto answer = write(1, "one");
+  EXPECT_TRUE(done(answer)) << told(answer);
+  EXPECT_EQ(content(), "one");
+  EXPECT_EQ(kept_in(dir.path()), std::vector<std::string>{".page.fence.1"});
+  EXPECT_EQ(fences.targets, std::vector<std::string>{cat("file:", fs::canonical(path).string())});
+}
+
+TEST_F(GuardFile, ASecondWriteAsksNoStore) {
+  fences.issue(1);
+  ASSERT_TRUE(done(write(1, "one")));
+  fences.reachable = false;
+  const int before = fences.asked;
+  EXPECT_TRUE(done(write(1, "two")));
+  EXPECT_EQ(fences.asked, before);
+  EXPECT_EQ(content(), "two");
+}
+
+TEST_F(GuardFile, ALowerTokenIsStale) {
+  fences.issue(2);
+  ASSERT_TRUE(done(write(2, "two")));
+  const auto answer = write(1, "one");
+  EXPECT_EQ(verdict_of(answer), core::Verdict::Stale) << told(answer);
+  EXPECT_EQ(content(), "two");
+  EXPECT_EQ(kept_in(dir.path()), std::vector<std::string>{".page.fence.2"});
+}
+
+TEST_F(GuardFile, SupersededAtTheStoreIsStaleThoughNothingWasSealed) {
+  fences.issue(2);
+  EXPECT_EQ(verdict_of(write(1, "one")), core::Verdict::Stale);
+  EXPECT_FALSE(fs::exists(path));
+}
+
+TEST_F(GuardFile, ATokenThatWasNeverIssuedOrNeverGrantedIsRefused) {
+  fences.issue(3);
+  EXPECT_EQ(verdict_of(write(4, "x")), core::Verdict::NeverIssued);
+  fences.granted = false;
+  EXPECT_EQ(verdict_of(write(3, "x")), core::Verdict::NeverGranted);
+  EXPECT_TRUE(kept_in(dir.path()).empty());
+  // The order that issued it may seal.
+  auto request = seal_with(pass_with(3));
+  request.by_order = true;
+  EXPECT_TRUE(done(guard::seal_file(path, request, &fences)));
+}
+
+TEST_F(GuardFile, NoStoreIsUnavailableAndNothingIsChanged) {
+  fences.issue(1);
+  fences.reachable = false;
+  const auto answer = write(1, "one");
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().code, Code::Unavailable);
+  EXPECT_TRUE(kept_in(dir.path()).empty());
+  EXPECT_FALSE(fs::exists(path));
+}
+
+TEST_F(GuardFile, WithoutATokenAFencedFileRefuses) {
+  fences.issue(1);
+  const auto nothing = write(0, "x");
+  ASSERT_FALSE(nothing);
+  EXPECT_EQ(nothing.error().code, Code::Invalid);
+  ASSERT_TRUE(done(write(1, "one")));
+  EXPECT_EQ(verdict_of(write(0, "x")), core::Verdict::NoToken);
+  EXPECT_EQ(content(), "one");
+}
+
+TEST_F(GuardFile, AFenceOfGarbageRefusesEverything) {
+  fences.issue(2);
+  ASSERT_TRUE(done(write(2, "two")));
+  const std::string good = read_text(dir.file(".page.fence.2"));
+  std::string other = good;
+  other.replace(other.find("token 2"), 7, "token 3");
+  const std::string long_one(5000, 'x');
+  for (const std::string& garbage :
+       {std::string(), std::string("stint fence 1\n"), std::string("\0\xff\x1b[2J", 6), other,
+        good.substr(0, good.size() - 1), good + "more\n", "\n" + good, long_one,
+        std::string("0")}) {
+    write_text(dir.file(".page.fence.2"), garbage);
+    for (const std::uint64_t token : {1, 2, 3}) {
+      fences.issue(token);
+      const auto written = write(token, "x");
+      ASSERT_FALSE(written) << token << " " << printable(garbage);
+      EXPECT_EQ(written.error().code, Code::Unavailable);
+      EXPECT_FALSE(seal(token));
+    }
+  }
+  for (const char* name :
+       {".page.fence.007", ".page.fence.0", ".page.fence.99999999999999999999999"}) {
+    write_text(dir.file(".page.fence.2"), good);
+    write_text(dir.file(name), good);
+    fences.issue(2);
+    EXPECT_FALSE(write(2, "x")) << name;
+    EXPECT_FALSE(seal(2)) << name;
+    fs::remove(dir.file(name));
+  }
+  EXPECT_EQ(content(), "two");
+}
+
+TEST_F(GuardFile, NamesOfOtherArtifactsAreNotFences) {
+  fences.issue(2);
+  for (const char* name : {".page.fence.7.fence.9", ".page.fence.7.bak", ".page.fence.", ".page",
+                           ".page.fence", ".page2.fence.9", "page.fence.9"}) {
+    write_text(dir.file(name), "x");
+  }
+  EXPECT_TRUE(done(write(2, "two")));
+  EXPECT_TRUE(fs::exists(dir.file(".page.fence.7.fence.9")));
+}
+
+TEST_F(GuardFile, AGuardsOwnFileIsNoArtifact) {
+  fences.issue(1);
+  for (const char* name : {".page.fence.9", ".page.stage.9.aa000000000000000000000000000000"}) {
+    path = dir.file(name);
+    const auto answer = write(1, "x");
+    ASSERT_FALSE(answer);
+    EXPECT_EQ(answer.error().code, Code::Invalid);
+  }
+}
+
+TEST_F(GuardFile, AFenceOfAnotherResourceIsForeign) {
+  fences.issue(2);
+  ASSERT_TRUE(done(write(2, "two")));
+  guard::Pass pass = pass_with(3);
+  pass.resource = ResourceName::parse("other").value();
+  fences.issue(3);
+  const auto answer = guard::write_file({.path = path, .body = "x"}, pass, &fences);
+  EXPECT_EQ(verdict_of(answer), core::Verdict::Foreign);
+  EXPECT_EQ(content(), "two");
+}
+
+TEST_F(GuardFile, ARestoredStoreIsNoticed) {
+  fences.issue(9);
+  ASSERT_TRUE(done(write(9, "nine")));
+  fences.issue(10);
+  ASSERT_TRUE(done(seal(10)));
+  fences.issue(5);
+  fences.generation = generation_number(1);
+  fences.ancestors = {generation_number(0)};
+  const auto answer = guard::write_file({.path = path, .body = "x"}, pass_with(5, 1), &fences);
+  EXPECT_EQ(verdict_of(answer), core::Verdict::Restored) << told(answer);
+}
+
+TEST_F(GuardFile, ADescendantGoesOnWithoutAdoption) {
+  fences.issue(9);
+  ASSERT_TRUE(done(write(9, "nine")));
+  fences.generation = generation_number(1);
+  EXPECT_EQ(verdict_of(guard::seal_file(path, seal_with(pass_with(12, 1)), &fences)),
+            core::Verdict::Foreign);
+  fences.ancestors = {generation_number(0)};
+  fences.issue(12);
+  const auto answer =
+      guard::write_file({.path = path, .body = "twelve"}, pass_with(12, 1), &fences);
+  EXPECT_TRUE(done(answer)) << told(answer);
+  EXPECT_EQ(kept_in(dir.path()),
+            std::vector<std::string>{cat(".page.fence.12.", generation_number(1).hex())});
+  // The former life's own token is refused, though its fence had the same form of number.
+  fences.generation = generation_number(0);
+  EXPECT_EQ(verdict_of(write(12, "x")), core::Verdict::Foreign);
+  EXPECT_EQ(content(), "twelve");
+}
+
+TEST_F(GuardFile, AnOperatorAdoptsOverAHigherOrEqualForeignFence) {
+  for (const std::uint64_t token : {3, 9}) {
+    const std::string was = cat("old", token);
+    fences.generation = generation_number(0);
+    path = dir.file(cat("page", token));
+    fences.issue(9);
+    ASSERT_TRUE(done(write(9, was)));
+    write_text(dir.file(cat(".page", token, ".stage.9.", generation_number(0).hex())), "zombie");
+    fences.generation = generation_number(1);
+    fences.issue(token);
+    auto request = seal_with(pass_with(token, 1));
+    EXPECT_EQ(verdict_of(guard::seal_file(path, request, &fences)), core::Verdict::Foreign);
+    request.adopt = guard::SealRequest::Adoption{"the old store is gone\n", "ops"};
+    const auto sealed = guard::seal_file(path, request, &fences);
+    ASSERT_TRUE(done(sealed)) << told(sealed);
+    const auto left = kept_in(dir.path(), cat("page", token));
+    ASSERT_EQ(left.size(), 1U);
+    EXPECT_EQ(left[0], cat(".page", token, ".fence.", token, ".", generation_number(1).hex()));
+    EXPECT_NE(read_text(dir.file(left[0])).find("ops"), std::string::npos);
+    const auto written =
+        guard::write_file({.path = path, .body = "new"}, pass_with(token, 1), nullptr);
+    EXPECT_TRUE(done(written)) << told(written);
+    // A late seal of the former life, which had looked before the adoption: it stands below.
+    guard::StandingFence late;
+    late.fence.generation = generation_number(0);
+    late.fence.resource = "r";
+    late.fence.token = Token(11);
+    write_text(dir.file(cat(".page", token, ".fence.11")), guard::fence_text(late));
+    const auto again =
+        guard::write_file({.path = path, .body = "newer"}, pass_with(token, 1), nullptr);
+    EXPECT_TRUE(done(again)) << told(again);
+    EXPECT_EQ(content(), "newer");
+    EXPECT_FALSE(fs::exists(dir.file(cat(".page", token, ".fence.11"))));
+  }
+}
+
+TEST_F(GuardFile, ATornFenceIsAdoptedOnlyByTheNewestToken) {
+  fences.issue(9);
+  ASSERT_TRUE(done(write(9, "nine")));
+  write_text(dir.file(".page.fence.10"), "?");
+  auto request = seal_with(pass_with(9));
+  EXPECT_FALSE(guard::seal_file(path, request, &fences));
+  request.adopt = guard::SealRequest::Adoption{"a disk was full", "ops"};
+  fences.issue(10);
+  EXPECT_EQ(verdict_of(guard::seal_file(path, request, &fences)), core::Verdict::Stale);
+  request.pass = pass_with(10);
+  const auto sealed = guard::seal_file(path, request, &fences);
+  ASSERT_TRUE(done(sealed)) << told(sealed);
+  EXPECT_TRUE(done(write(10, "ten")));
+  EXPECT_EQ(kept_in(dir.path()).size(), 1U);
+}
+
+TEST_F(GuardFile, TwoStoresSideBySideAreRefusedUntilAdopted) {
+  for (const int number : {0, 1}) {
+    guard::StandingFence fence;
+    fence.fence.generation = generation_number(number);
+    fence.fence.resource = "r";
+    fence.fence.token = Token(static_cast<std::uint64_t>(5 + number));
+    write_text(dir.file(cat(".page.fence.", 5 + number)), guard::fence_text(fence));
+  }
+  fences.issue(5);
+  EXPECT_FALSE(write(5, "x"));
+  fences.generation = generation_number(1);
+  fences.issue(6);
+  EXPECT_FALSE(guard::write_file({.path = path, .body = "x"}, pass_with(6, 1), &fences));
+  auto request = seal_with(pass_with(6, 1));
+  request.adopt = guard::SealRequest::Adoption{"this one", "ops"};
+  const auto sealed = guard::seal_file(path, request, &fences);
+  EXPECT_TRUE(done(sealed)) << told(sealed);
+  EXPECT_TRUE(done(guard::write_file({.path = path, .body = "y"}, pass_with(6, 1), nullptr)));
+}
+
+TEST_F(GuardFile, AMissingFenceOfASealedTargetIsRefusedUntilTheHolderSeals) {
+  fences.issue(1);
+  ASSERT_TRUE(done(write(1, "one")));
+  fs::remove(dir.file(".page.fence.1"));
+  for (const std::uint64_t token : {1, 2}) {
+    fences.issue(token);
+    const auto answer = write(token, "x");
+    ASSERT_FALSE(answer);
+    EXPECT_EQ(answer.error().code, Code::Unavailable);
+    EXPECT_NE(answer.error().message.find("missing"), std::string::npos);
+  }
+  EXPECT_EQ(content(), "one");
+  EXPECT_EQ(verdict_of(seal(1)), core::Verdict::Stale);
+  ASSERT_TRUE(done(seal(2)));
+  EXPECT_TRUE(done(write(2, "two")));
+}
+
+TEST_F(GuardFile, ATokenThatWasIssuedTwiceIsNoticedByItsClaim) {
+  SeededRandom chance(7);
+  fences.issue(4);
+  guard::Pass first = pass_with(4);
+  first.claim = Claim::make(chance);
+  ASSERT_TRUE(done(guard::write_file({.path = path, .body = "a"}, first, &fences)));
+  guard::Pass second = pass_with(4);
+  second.claim = Claim::make(chance);
+  const auto answer = guard::write_file({.path = path, .body = "b"}, second, &fences);
+  ASSERT_FALSE(answer);
+  EXPECT_NE(answer.error().message.find("twice"), std::string::npos);
+  EXPECT_FALSE(guard::seal_file(path, seal_with(second), &fences));
+  // Sealed by order first, as a transfer does: then taken up under the same token.
+  fences.issue(5);
+  auto order = seal_with(pass_with(5));
+  order.by_order = true;
+  ASSERT_TRUE(done(guard::seal_file(path, order, &fences)));
+  second.token = Token(5);
+  EXPECT_TRUE(done(guard::write_file({.path = path, .body = "b"}, second, &fences)));
+}
+
+TEST_F(GuardFile, OnceIsOnce) {
+  fences.issue(1);
+  ASSERT_TRUE(done(once(1, "one", "k")));
+  const auto again = once(1, "one", "k");
+  ASSERT_TRUE(done(again));
+  EXPECT_TRUE(std::get<guard::Written>(*again).already);
+  EXPECT_EQ(std::get<guard::Written>(*again).digest, to_hex(sha256("one")));
+  EXPECT_EQ(verdict_of(once(1, "two", "k")), core::Verdict::Used);
+  EXPECT_EQ(verdict_of(once(1, "one", "other")), core::Verdict::Used);
+  EXPECT_EQ(content(), "one");
+  // A repeat is answered, not made again: what came after it stays.
+  ASSERT_TRUE(done(write(1, "later")));
+  EXPECT_TRUE(done(once(1, "one", "k")));
+  EXPECT_EQ(content(), "later");
+  fences.issue(2);
+  EXPECT_TRUE(done(once(2, "two", "k")));
+  EXPECT_EQ(kept_in(dir.path(), ".stage."), std::vector<std::string>{});
+  EXPECT_EQ(kept_in(dir.path(), ".used.").size(), 1U);
+}
+
+TEST_F(GuardFile, ADamagedMarkRefuses) {
+  fences.issue(1);
+  ASSERT_TRUE(done(once(1, "one", "k")));
+  write_text(dir.file(kept_in(dir.path(), ".used.")[0]), "?");
+  EXPECT_FALSE(once(1, "one", "k"));
+}
+
+TEST_F(GuardFile, IfMatchLooksAtWhatStands) {
+  fences.issue(1);
+  const auto with = [&](std::string digest, std::string_view body) {
+    return guard::write_file({.path = path, .body = body, .if_match = std::move(digest)},
+                             pass_with(1), &fences);
+  };
+  EXPECT_FALSE(done(with(to_hex(sha256("zero")), "one")));
+  EXPECT_FALSE(fs::exists(path));
+  EXPECT_TRUE(done(with("none", "one")));
+  const auto refused = with("none", "two");
+  ASSERT_EQ(verdict_of(refused), core::Verdict::Stale);
+  EXPECT_EQ(std::get<guard::Refused>(*refused).condition, guard::Condition::IfMatch);
+  EXPECT_TRUE(done(with(to_hex(sha256("one")), "two")));
+  EXPECT_EQ(content(), "two");
+  EXPECT_FALSE(with("123", "x"));
+  EXPECT_EQ(kept_in(dir.path(), ".stage."), std::vector<std::string>{});
+}
+
+TEST_F(GuardFile, RequireLiveAsksTheStore) {
+  fences.issue(1);
+  guard::Pass pass = pass_with(1);
+  pass.require_live = true;
+  EXPECT_TRUE(done(guard::write_file({.path = path, .body = "one"}, pass, &fences)));
+  fences.live = false;
+  const auto answer = guard::write_file({.path = path, .body = "two"}, pass, &fences);
+  ASSERT_EQ(verdict_of(answer), core::Verdict::Stale);
+  EXPECT_EQ(std::get<guard::Refused>(*answer).condition, guard::Condition::RequireLive);
+  // Late but not superseded is accepted, unless asked for both.
+  EXPECT_TRUE(done(write(1, "late")));
+}
+
+TEST_F(GuardFile, KeepsModeOwnerAndAttributes) {
+  fences.issue(1);
+  write_text(path, "old");
+  ASSERT_EQ(::chmod(path.c_str(), 0640), 0);
+  const bool root = ::geteuid() == 0;
+  if (root) {
+    ASSERT_EQ(::chown(path.c_str(), 1234, 2345), 0);
+  }
+  const bool attributes = ::setxattr(path.c_str(), "trusted.test", "v", 1, 0) == 0;
+  ASSERT_TRUE(done(write(1, "new")));
+  struct stat now {};
+  ASSERT_EQ(::stat(path.c_str(), &now), 0);
+  EXPECT_EQ(now.st_mode & 07777U, 0640U);
+  if (root) {
+    EXPECT_EQ(now.st_uid, 1234U);
+    EXPECT_EQ(now.st_gid, 2345U);
+  }
+  char value = 0;
+  if (attributes) {
+    EXPECT_EQ(::getxattr(path.c_str(), "trusted.test", &value, 1), 1);
+  }
+  ASSERT_EQ(::stat(dir.file(".page.fence.1").c_str(), &now), 0);
+  EXPECT_EQ(now.st_mode & 07777U, 0640U);
+  if (root) {
+    EXPECT_EQ(now.st_uid, 1234U);
+  }
+}
+
+TEST_F(GuardFile, ANewFileHasTheUsualMode) {
+  fences.issue(1);
+  const mode_t before = ::umask(027);
+  ASSERT_TRUE(done(write(1, "new")));
+  ::umask(before);
+  struct stat now {};
+  ASSERT_EQ(::stat(path.c_str(), &now), 0);
+  EXPECT_EQ(now.st_mode & 07777U, 0640U);
+}
+
+TEST_F(GuardFile, FollowsLinksWithinTheDirectoryOnly) {
+  fences.issue(1);
+  fs::create_directory(dir.file("elsewhere"));
+  write_text(dir.file("elsewhere/real"), "old");
+  write_text(dir.file("near"), "old");
+  fs::create_symlink("near", dir.file("to_near"));
+  fs::create_symlink("elsewhere/real", dir.file("to_far"));
+  fs::create_symlink("loop", dir.file("loop"));
+  path = dir.file("to_near");
+  EXPECT_TRUE(done(write(1, "new")));
+  EXPECT_TRUE(fs::is_symlink(path));
+  EXPECT_EQ(read_text(dir.file("near")), "new");
+  path = dir.file("to_far");
+  const auto refused = write(1, "new");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::Invalid);
+  EXPECT_FALSE(seal(1));
+  EXPECT_TRUE(done(
+      guard::write_file({.path = path, .body = "new", .follow = true}, pass_with(1), &fences)));
+  EXPECT_EQ(read_text(dir.file("elsewhere/real")), "new");
+  EXPECT_TRUE(fs::exists(dir.file("elsewhere/.real.fence.1")));
+  path = dir.file("loop");
+  EXPECT_FALSE(write(1, "new"));
+}
+
+TEST_F(GuardFile, RefusesWhatIsNoFile) {
+  fences.issue(1);
+  fs::create_directory(dir.file("directory"));
+  ASSERT_EQ(::mkfifo(dir.file("fifo").c_str(), 0600), 0);
+  for (const std::string& name : {dir.file("directory"), dir.file("fifo"), dir.file("gone/page"),
+                                  dir.file("near/page"), std::string("/"), dir.file("..")}) {
+    path = name;
+    EXPECT_FALSE(write(1, "x")) << name;
+    EXPECT_FALSE(seal(1)) << name;
+  }
+  EXPECT_TRUE(kept_in(dir.path()).empty());
+}
+
+TEST_F(GuardFile, ALongNameIsRefusedBeforeAnythingIsMade) {
+  fences.issue(Token::kMax);
+  path = dir.file(std::string(guard::kLongestArtifactName, 'n'));
+  EXPECT_TRUE(done(write(Token::kMax, "fits")));
+  path = dir.file(std::string(guard::kLongestArtifactName + 1, 'n'));
+  const auto answer = write(Token::kMax, "x");
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().code, Code::Invalid);
+  EXPECT_NE(answer.error().message.find("too long"), std::string::npos);
+}
+
+TEST_F(GuardFile, NoPermissionIsDeniedAndNothingIsLeft) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs to become somebody else";
+  fences.issue(1);
+  write_text(path, "old");
+  ASSERT_EQ(::seteuid(65534), 0);
+  const auto answer = write(1, "new");
+  ASSERT_EQ(::seteuid(0), 0);
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().code, Code::Denied) << answer.error().message;
+  EXPECT_EQ(content(), "old");
+  EXPECT_TRUE(kept_in(dir.path()).empty());
+}
+
+TEST_F(GuardFile, AnotherUsersFileIsNotTakenOver) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs to become somebody else";
+  fences.issue(1);
+  write_text(path, "old");
+  ASSERT_EQ(::chmod(dir.path().c_str(), 0777), 0);
+  ASSERT_EQ(::seteuid(65534), 0);
+  const auto answer = write(1, "new");
+  ASSERT_EQ(::seteuid(0), 0);
+  ASSERT_FALSE(answer);
+  EXPECT_NE(answer.error().message.find("owner"), std::string::npos);
+  EXPECT_EQ(content(), "old");
+  EXPECT_TRUE(kept_in(dir.path(), ".stage.").empty());
+}
+
+TEST_F(GuardFile, ABodyFromADescriptor) {
+  fences.issue(1);
+  const std::string body(3'000'000, 'b');
+  write_text(dir.file("body"), body);
+  os::Directory here;
+  os::Fd from;
+  ASSERT_EQ(os::Directory::open(dir.path(), here), 0);
+  ASSERT_EQ(here.open_existing("body", from), 0);
+  const auto answer =
+      guard::write_file({.path = path, .body = {}, .body_from = from.get(), .want_digest = true},
+                        pass_with(1), &fences);
+  ASSERT_TRUE(done(answer));
+  EXPECT_EQ(std::get<guard::Written>(*answer).digest, to_hex(sha256(body)));
+  EXPECT_EQ(content(), body);
+}
+
+TEST_F(GuardFile, TheNextSealRemovesWhatTheDeadLeft) {
+  fences.issue(3);
+  ASSERT_TRUE(done(seal(3)));
+  const std::string ours = generation_number(0).hex();
+  const std::string others = generation_number(4).hex();
+  for (const std::string& name : {".page.stage.2." + ours, ".page.seal.2." + ours,
+                                  ".page.used.2." + ours, ".page.stage.8." + others}) {
+    write_text(dir.file(name), "x");
+  }
+  write_text(dir.file(".page.stage.3." + ours), "a body of this token, perhaps being written");
+  write_text(dir.file(".page.stage.4." + ours), "a newer one's");
+  write_text(dir.file(".other.stage.1." + ours), "another artifact's");
+  ASSERT_TRUE(done(seal(3)));
+  EXPECT_EQ(kept_in(dir.path()),
+            (std::vector<std::string>{".other.stage.1." + ours, ".page.fence.3",
+                                      ".page.stage.3." + ours, ".page.stage.4." + ours}));
+}
+
+// The holder died after its fence had its name and before it removed the lower stage. Another
+// process of that holder writes: the older body must not land on top of it afterwards.
+TEST_F(GuardFile, AWriteFinishesTheSealOfADeadProcess) {
+  fences.issue(2);
+  ASSERT_TRUE(done(seal(2)));
+  const std::string stage = ".page.stage.1." + generation_number(0).hex();
+  write_text(dir.file(stage), "stale");
+  ASSERT_TRUE(done(write(2, "two")));
+  EXPECT_FALSE(fs::exists(dir.file(stage)));
+}
+
+TEST_F(GuardFile, OnANetworkMountTheLockIsTakenAndBrokenAloud) {
+  fences.issue(1);
+  const auto over = [&](std::string_view body) {
+    return guard::write_file({.path = path, .body = body, .network = true}, pass_with(1), &fences);
+  };
+  const auto alone = over("one");
+  ASSERT_TRUE(done(alone)) << told(alone);
+  EXPECT_TRUE(std::get<guard::Written>(*alone).narrow.empty());
+  os::Directory here;
+  os::Fd lock;
+  ASSERT_EQ(os::Directory::open(dir.path(), here), 0);
+  ASSERT_EQ(here.open_existing(".page.lock", lock), 0);
+  ASSERT_EQ(os::try_lock(lock.get()), 0);
+  const MonoTime before = now();
+  const auto broken = over("two");
+  EXPECT_GE(now() - before, Millis(4900));
+  EXPECT_LT(now() - before, Millis(15'000));
+  ASSERT_TRUE(done(broken));
+  EXPECT_FALSE(std::get<guard::Written>(*broken).narrow.empty());
+  EXPECT_EQ(content(), "two");
+}
+
+TEST(FenceFile, WhatIsWrittenIsRead) {
+  guard::StandingFence fence;
+  fence.fence.generation = generation_number(2);
+  fence.fence.resource = "site/a \xc3\xa9";
+  fence.fence.token = Token(Token::kMax);
+  fence.life = 3;
+  fence.owner = Owner::parse("host-a").value();
+  fence.claim = ClaimHash(std::string(32, 'c'));
+  fence.adopted = "by ops: why";
+  const auto name = guard::parse_beside("x", guard::fence_name("x", fence.fence.token));
+  ASSERT_TRUE(name && *name);
+  const auto parsed = guard::parse_fence(**name, guard::fence_text(fence));
+  ASSERT_TRUE(parsed) << parsed.error().message;
+  EXPECT_EQ(guard::fence_text(*parsed), guard::fence_text(fence));
+}
+
+// No byte of a fence can be changed so that it still says something about this token.
+TEST(FenceFile, NoChangedByteLowersAFence) {
+  guard::StandingFence fence;
+  fence.fence.generation = generation_number(2);
+  fence.fence.resource = "r";
+  fence.fence.token = Token(77);
+  const auto name = guard::parse_beside("x", ".x.fence.77");
+  const std::string good = guard::fence_text(fence);
+  for (std::size_t at = 0; at < good.size(); ++at) {
+    for (int byte = 0; byte < 256; ++byte) {
+      std::string text = good;
+      text[at] = static_cast<char>(byte);
+      const auto parsed = guard::parse_fence(**name, text);
+      if (parsed) {
+        EXPECT_EQ(parsed->fence.token, Token(77));
+      }
+    }
+    EXPECT_FALSE(guard::parse_fence(**name, good.substr(0, at)));
+  }
+}
+
+}  // namespace
+}  // namespace stint::test

@@ -1,0 +1,178 @@
+// Many writers at one file at the same time, and holders that follow each other: accepted tokens
+// never go down, and no update is lost.
+//
+// `make test` plays a slice; STINT_PLAYS=10000 plays as many.
+// EVIDENCE-OF: G5
+#include <atomic>
+#include <cstdlib>
+#include <iostream>
+#include <thread>
+
+#include "base/random.h"
+#include "tests/guard/site_fixture.h"
+
+namespace stint::test {
+namespace {
+
+std::uint64_t plays(std::uint64_t usual) {
+  const char* given = std::getenv("STINT_PLAYS");
+  return given == nullptr ? usual : parse_digits(given).value_or(usual);
+}
+
+void stand_still(std::uint64_t turns) {
+  for (std::uint64_t i = 0; i < turns; ++i) std::this_thread::yield();
+}
+
+struct Outcome {
+  bool accepted = false;
+  std::string error;
+};
+
+// 8 writers with tokens of their own, and 2 more that share the highest and the lowest.
+TEST(GuardRace, TheHighestAcceptedTokenIsWhatStands) {
+  constexpr std::uint64_t kTokens = 8;
+  const std::uint64_t rounds = plays(150);
+  const MemoryDir dir;
+  std::uint64_t accepted = 0;
+  for (std::uint64_t round = 0; round < rounds; ++round) {
+    const std::string path = dir.file(cat("f", round % 7));
+    const std::uint64_t base = round * kTokens;
+    std::vector<std::uint64_t> tokens;
+    for (std::uint64_t i = 1; i <= kTokens; ++i) tokens.push_back(base + i);
+    tokens.push_back(base + kTokens);
+    tokens.push_back(base + 1);
+    std::vector<Outcome> outcomes(tokens.size());
+    std::vector<std::thread> threads;
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      threads.emplace_back([&, i] {
+        // Each was the newest when it was granted: its own store's word says so.
+        IssuingFences fences;
+        fences.issue(tokens[i]);
+        SeededRandom chance(round * 31 + i);
+        stand_still(chance.below(40));
+        const auto answer = guard::write_file({.path = path, .body = cat(tokens[i])},
+                                              pass_with(tokens[i]), &fences);
+        outcomes[i] = {done(answer), answer ? "" : answer.error().message};
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    std::uint64_t highest = 0;
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      EXPECT_EQ(outcomes[i].error, "");
+      if (!outcomes[i].accepted) continue;
+      highest = std::max(highest, tokens[i]);
+      ++accepted;
+    }
+    ASSERT_EQ(highest, base + kTokens) << "the newest is never refused";
+    ASSERT_EQ(read_text(path), cat(highest)) << "round " << round;
+    ASSERT_EQ(kept_in(dir.path(), ".stage."), std::vector<std::string>{});
+  }
+  std::cout << rounds << " rounds of 10 writers, " << accepted << " writes accepted\n";
+  EXPECT_GT(accepted, rounds);
+}
+
+// Accepted tokens never go down over time: seen by one who reads all the while.
+TEST(GuardRace, WhatAReaderSeesNeverGoesBack) {
+  const MemoryDir dir;
+  const std::string path = dir.file("f");
+  const std::uint64_t rounds = plays(400);
+  std::atomic<bool> stop = false;
+  std::atomic<int> went_back = 0;
+  std::thread reader([&] {
+    std::uint64_t last = 0;
+    while (!stop) {
+      const auto seen = parse_digits(read_text(path)).value_or(last);
+      if (seen < last) ++went_back;
+      last = std::max(last, seen);
+    }
+  });
+  std::vector<std::thread> writers;
+  std::atomic<std::uint64_t> next = 0;
+  for (int i = 0; i < 3; ++i) {
+    writers.emplace_back([&] {
+      while (true) {
+        const std::uint64_t token = ++next;
+        if (token > rounds) return;
+        IssuingFences fences;
+        fences.issue(token);
+        const auto answer =
+            guard::write_file({.path = path, .body = cat(token)}, pass_with(token), &fences);
+        EXPECT_TRUE(answer) << told(answer);
+      }
+    });
+  }
+  for (std::thread& thread : writers) thread.join();
+  stop = true;
+  reader.join();
+  EXPECT_EQ(went_back, 0);
+}
+
+struct Tally {
+  std::atomic<std::uint64_t> accepted = 0;
+  std::atomic<std::uint64_t> refused = 0;
+  std::atomic<int> faults = 0;
+};
+
+// One holder: seal, then read, then write, as often as it is let.
+void hold(const std::string& path, IssuingFences& fences, std::uint64_t token, std::uint64_t seed,
+          Tally& tally) {
+  SeededRandom chance(seed);
+  stand_still(chance.below(30));
+  const auto sealed = guard::seal_file(path, seal_with(pass_with(token)), &fences);
+  if (!sealed) ++tally.faults;
+  if (!done(sealed)) {
+    ++tally.refused;
+    return;
+  }
+  for (std::uint64_t i = 0; i <= chance.below(3); ++i) {
+    const std::uint64_t count = parse_digits(read_text(path)).value_or(0);
+    stand_still(chance.below(20));
+    const auto written =
+        guard::write_file({.path = path, .body = cat(count + 1)}, pass_with(token), &fences);
+    if (!written) ++tally.faults;
+    if (!done(written)) {
+      ++tally.refused;
+      return;
+    }
+    ++tally.accepted;
+  }
+}
+
+// A holder reads, adds one, writes; the next one comes at any moment. Each accepted write is in the
+// final count: none was lost, and none that came late was let in.
+TEST(GuardRace, NoUpdateIsLost) {
+  const std::uint64_t rounds = plays(500);
+  const MemoryDir dir;
+  std::uint64_t accepted = 0;
+  std::uint64_t refused = 0;
+  for (std::uint64_t play = 0; play < rounds; ++play) {
+    const std::string path = dir.file(cat("count", play % 5));
+    fs::remove(path);
+    for (const std::string& name : kept_in(dir.path(), cat("count", play % 5))) {
+      fs::remove(dir.file(name));
+    }
+    IssuingFences fences;
+    fences.issue(1);
+    SeededRandom chance(play);
+    const std::uint64_t holders = 2 + chance.below(4);
+    Tally tally;
+    std::vector<std::thread> threads;
+    for (std::uint64_t token = 1; token <= holders; ++token) {
+      fences.issue(token);
+      threads.emplace_back([&, token] { hold(path, fences, token, play * 100 + token, tally); });
+      stand_still(chance.below(60));
+    }
+    for (std::thread& thread : threads) thread.join();
+    ASSERT_EQ(tally.faults, 0);
+    ASSERT_EQ(parse_digits(read_text(path)).value_or(0), tally.accepted) << "play " << play;
+    accepted += tally.accepted;
+    refused += tally.refused;
+  }
+  std::cout << rounds << " plays, " << accepted << " updates accepted, " << refused
+            << " refused, 0 lost\n";
+  EXPECT_GT(refused, 0U);
+  EXPECT_GT(accepted, rounds);
+}
+
+}  // namespace
+}  // namespace stint::test
