@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# crash.sh BUILD SEEDS: strikes every system call of acquire, renew and release - killed, stopped, failed -
+# crash.sh BUILD SEEDS: strikes every system call of acquire, renew, release, write, publish, seal - killed, stopped, failed -
 # and prints how many points of each call were struck. SEEDS is not used: the sweep leaves nothing out.
 set -eu
 build=${1:-build}
@@ -7,9 +7,12 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 # The tables as they come, and what failed, without the test runner's other lines.
 set +e
-STINT_SWEEP=full "$build/tests/fault_tests" --gtest_filter='*Sweep*' --gtest_color=no 2>&1 | tee "$log" |
-  grep --line-buffered -v '^\[ *\(RUN\|OK\|PASSED\|[-=]*\) *\]\|^Note\|^Running\|^$'
-code=${PIPESTATUS[0]}
+code=0
+for tests in fault_tests guard_tests; do
+  STINT_SWEEP=full "$build/tests/$tests" --gtest_filter='*Sweep*' --gtest_color=no 2>&1 | tee -a "$log" |
+    grep --line-buffered -v '^\[ *\(RUN\|OK\|PASSED\|[-=]*\) *\]\|^Note\|^Running\|^$'
+  [ "${PIPESTATUS[0]}" -eq 0 ] || code=1
+done
 set -e
 awk '/ runs, .* missed, .* failed$/ { runs += $1; missed += $3; failed += $5 }
      END { printf "total: %d runs, %d missed, %d failed\n", runs, missed, failed; exit runs == 0 }' "$log" || code=1

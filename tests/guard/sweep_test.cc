@@ -206,8 +206,7 @@ void sweep_play(Play& play, const std::string& name) {
     plan.blows = {blow};
     const auto report = sweep(plan);
     ASSERT_TRUE(report) << report.error().message;
-    std::cout << name << ", " << word(blow) << ": " << report->runs << " runs, "
-              << report->failures.size() << " violations\n";
+    std::cout << name << '\n' << report->text();
     for (const std::string& failure : report->failures) ADD_FAILURE() << failure;
     EXPECT_LE(report->missed.size() * 10, static_cast<std::size_t>(report->runs));
   };
