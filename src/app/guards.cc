@@ -1,6 +1,8 @@
 #include "app/guards.h"
 
 #include "base/text.h"
+#include "guard/directory_guard.h"
+#include "guard/file_guard.h"
 #include "guard/path_check.h"
 #include "guard/words.h"
 
@@ -8,8 +10,16 @@ namespace stint::app {
 
 guard::Guards guards() {
   guard::Guards table;
-  table[guard::TargetKind::File].check = guard::check_path;
-  table[guard::TargetKind::Directory].check = guard::check_path;
+  table[guard::TargetKind::File] = {
+      .settle_words = [](const guard::Target& one) { return guard::file_target(one.place); },
+      .seal = [](const guard::Target& one, const guard::SealRequest& request,
+                 api::Fences* fences) { return guard::seal_file(one.place, request, fences); },
+      .check = guard::check_path};
+  table[guard::TargetKind::Directory] = {
+      .settle_words = [](const guard::Target& one) { return guard::directory_target(one.place); },
+      .seal = [](const guard::Target& one, const guard::SealRequest& request,
+                 api::Fences* fences) { return guard::seal_directory(one.place, request, fences); },
+      .check = guard::check_path};
   table[guard::TargetKind::Admit] = guard::store_guard();
   return table;
 }

@@ -116,6 +116,26 @@ TEST_F(GuardFiles, AnotherLeaseOfTheRunIsPickedByItsName) {
   EXPECT_NE(read_text(stint.dir().file(".page.fence.1")).find("resource b"), std::string::npos);
 }
 
+TEST_F(GuardFiles, SealAndRevokeRaiseTheFenceAtTheFile) {
+  const std::string old = acquire("site");
+  const Finished sealed = stint({"seal", cat("file:", page), "--resource", "site", "--token", old});
+  EXPECT_EQ(sealed.exit_code, 0) << sealed.err;
+  EXPECT_TRUE(std::filesystem::exists(stint.dir().file(".page.fence.1")));
+  revoke("site", old);
+  EXPECT_TRUE(std::filesystem::exists(stint.dir().file(".page.fence.2")));
+  EXPECT_EQ(with_body("late", {"write", page, "--resource", "site", "--token", old}).exit_code, 13);
+  EXPECT_FALSE(std::filesystem::exists(page));
+  // A fence that is gone although the record lists the target: refused until the holder seals.
+  std::filesystem::remove(stint.dir().file(".page.fence.2"));
+  const std::string now = acquire("site");
+  const auto write = [&] {
+    return with_body("new", {"write", page, "--resource", "site", "--token", now}).exit_code;
+  };
+  EXPECT_EQ(write(), 69);
+  EXPECT_EQ(stint({"seal", cat("file:", page), "--resource", "site", "--token", now}).exit_code, 0);
+  EXPECT_EQ(write(), 0);
+}
+
 TEST_F(GuardFiles, PublishPutsAWholeTreeInPlace) {
   const std::string staged = stint.dir().file("out");
   std::filesystem::create_directories(staged + "/css");
