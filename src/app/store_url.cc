@@ -14,7 +14,7 @@ using Names = std::vector<std::string_view>;
 // What every store takes.
 const Names kCommonOptions = {"timeout", "generation", "keep_events"};
 
-// Its own, then libpq's (store/postgres/settings.cc).
+// Its own, then libpq's (net/postgres/settings.cc).
 const Names kPostgresOptions = {"schema",      "listen",
                                 "pooler",      "host",
                                 "port",        "sslmode",

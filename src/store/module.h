@@ -6,34 +6,17 @@
 //   STINT_STORE_MODULE(request, clock) { return PostgresStore::open(request, clock); }
 #pragma once
 
-#include <cstdint>
-#include <map>
 #include <memory>
-#include <string>
-#include <vector>
 
 #include "base/result.h"
 #include "base/time.h"
+#include "net/address.h"
 #include "store/seam.h"
 
 namespace stint::store {
 
-struct Host {
-  std::string name;        // as in the URL; an IPv6 address without its brackets
-  std::uint16_t port = 0;  // 0: not given
-};
-
-// A store URL, taken apart: scheme://user:password@host:port,host:port/path?name=value&...
-struct Address {
-  std::string scheme;
-  std::string user;      // percent-decoded
-  std::string password;  // percent-decoded; never to be printed
-  std::vector<Host> hosts;
-  std::string path;  // what stands after the hosts and a slash, percent-decoded
-  std::map<std::string, std::string> options;  // percent-decoded
-  std::string whole;                           // as given
-  std::string printable;                       // without its secrets
-};
+using net::Address;
+using net::Host;
 
 struct OpenRequest {
   Address address;

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "store/postgres/wire.h"
+#include "store/postgres/client.h"
 #include "store/seam.h"
 
 namespace stint::store::postgres {

@@ -23,7 +23,7 @@
 #include "base/mutex.h"
 #include "base/watch.h"
 #include "os/fd.h"
-#include "store/postgres/connection.h"
+#include "store/postgres/client.h"
 
 namespace stint::store::postgres {
 

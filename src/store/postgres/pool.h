@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/mutex.h"
-#include "store/postgres/connection.h"
+#include "store/postgres/client.h"
 
 namespace stint::store::postgres {
 

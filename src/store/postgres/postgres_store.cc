@@ -129,7 +129,7 @@ PostgresStore::PostgresStore(Settings settings, const Clock& clock)
 PostgresStore::~PostgresStore() = default;
 
 Result<std::unique_ptr<Store>> PostgresStore::open(const OpenRequest& request, const Clock& clock) {
-  auto settings = postgres::read_settings(request);
+  auto settings = net::postgres::read_settings(request.address, request.timeout);
   if (!settings) return settings.error();
   std::unique_ptr<PostgresStore> store(new PostgresStore(std::move(*settings), clock));
   if (auto entered = store->enter(request.may_create); !entered) {

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "store/module.h"
+#include "store/postgres/client.h"
 #include "store/postgres/listener.h"
 #include "store/postgres/pool.h"
-#include "store/postgres/settings.h"
 #include "store/seam.h"
 
 namespace stint::store {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "store/postgres/wire.h"
+#include "store/postgres/client.h"
 #include "store/seam.h"
 
 namespace stint::store::postgres {

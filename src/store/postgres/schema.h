@@ -9,7 +9,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "store/postgres/connection.h"
+#include "store/postgres/client.h"
 
 namespace stint::store::postgres {
 

@@ -1,10 +1,10 @@
-#include "store/postgres/wire.h"
+#include "net/postgres/wire.h"
 
 #include <postgresql/libpq-fe.h>
 
 #include "base/text.h"
 
-namespace stint::store::postgres {
+namespace stint::net::postgres {
 namespace {
 
 // Types of pg_type.dat; their numbers are part of the protocol.
@@ -240,4 +240,4 @@ Result<std::vector<std::string>> Rows::byte_arrays(int row, int column) const {
   return std::vector<std::string>(parts->begin(), parts->end());
 }
 
-}  // namespace stint::store::postgres
+}  // namespace stint::net::postgres

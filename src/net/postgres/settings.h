@@ -13,9 +13,10 @@
 #include <vector>
 
 #include "base/result.h"
-#include "store/module.h"
+#include "base/time.h"
+#include "net/address.h"
 
-namespace stint::store::postgres {
+namespace stint::net::postgres {
 
 struct Settings {
   std::string schema;          // as it is
@@ -34,6 +35,7 @@ struct Settings {
   std::string sql(std::string_view text) const;
 };
 
-Result<Settings> read_settings(const OpenRequest& request);
+// `timeout`: the longest time that one call may take.
+Result<Settings> read_settings(const Address& address, Millis timeout);
 
-}  // namespace stint::store::postgres
+}  // namespace stint::net::postgres

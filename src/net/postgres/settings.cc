@@ -1,11 +1,11 @@
-#include "store/postgres/settings.h"
+#include "net/postgres/settings.h"
 
 #include <algorithm>
 #include <array>
 
 #include "base/text.h"
 
-namespace stint::store::postgres {
+namespace stint::net::postgres {
 namespace {
 
 // libpq's own options; app/store_url.cc knows the same names.
@@ -139,15 +139,15 @@ std::string Settings::sql(std::string_view text) const {
   return out;
 }
 
-Result<Settings> read_settings(const OpenRequest& request) {
+Result<Settings> read_settings(const Address& address, Millis timeout) {
   Settings out;
-  out.timeout = request.timeout;
-  out.printable = request.address.printable;
-  const Reader reader(request.address);
+  out.timeout = timeout;
+  out.printable = address.printable;
+  const Reader reader(address);
   if (auto ok = reader.hosts(out); !ok) return ok.error();
   if (auto ok = reader.ours(out); !ok) return ok.error();
   reader.for_libpq(out);
   return out;
 }
 
-}  // namespace stint::store::postgres
+}  // namespace stint::net::postgres

@@ -16,7 +16,7 @@
 
 struct pg_result;
 
-namespace stint::store::postgres {
+namespace stint::net::postgres {
 
 // The parameters of one statement, in binary.
 class Params {
@@ -73,4 +73,4 @@ class Rows {
   std::unique_ptr<pg_result, Clear> result_;
 };
 
-}  // namespace stint::store::postgres
+}  // namespace stint::net::postgres

@@ -11,22 +11,24 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "base/result.h"
 #include "base/time.h"
-#include "store/postgres/settings.h"
-#include "store/postgres/wire.h"
+#include "net/postgres/settings.h"
+#include "net/postgres/wire.h"
 
 struct pg_conn;
 
-namespace stint::store::postgres {
+namespace stint::net::postgres {
 
 // Why a statement has no answer.
 struct Fault {
   Error error;
-  std::string state;     // SQLSTATE; empty where the server said none
-  bool certain = false;  // it was not carried out, for sure
+  std::string state;        // SQLSTATE; empty where the server said none
+  bool certain = false;     // it was not carried out, for sure
+  std::string detail = {};  // what a function of the database added to its message
 };
 
 template <class T>
@@ -101,4 +103,4 @@ class Connection {
   std::set<std::string> prepared_;
 };
 
-}  // namespace stint::store::postgres
+}  // namespace stint::net::postgres

@@ -1,4 +1,4 @@
-#include "store/postgres/connection.h"
+#include "net/postgres/connection.h"
 
 #include <postgresql/libpq-fe.h>
 
@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "os/socket_wait.h"
 
-namespace stint::store::postgres {
+namespace stint::net::postgres {
 namespace {
 
 // What a session of our own is set to. Row locks are waited for less long than an answer is: then
@@ -184,6 +184,7 @@ Fault Connection::refused(const pg_result* result) {
   };
   Fault fault;
   fault.state = field(PG_DIAG_SQLSTATE);
+  fault.detail = settings_.scrubbed(field(PG_DIAG_MESSAGE_DETAIL));
   const bool error = field(PG_DIAG_SEVERITY_NONLOCALIZED) == "ERROR";
   const bool gone = starts_any(fault.state, {"08", "57P", "58", "XX"}) || fault.state == "40003";
   fault.certain = error && !gone && !fault.state.empty();
@@ -289,4 +290,4 @@ std::vector<Notification> Connection::notifications() {
   return out;
 }
 
-}  // namespace stint::store::postgres
+}  // namespace stint::net::postgres
