@@ -1,5 +1,6 @@
 #include "app/guards.h"
 
+#include "app/postgres_guard.h"
 #include "base/text.h"
 #include "guard/directory_guard.h"
 #include "guard/file_guard.h"
@@ -21,6 +22,7 @@ guard::Guards guards() {
                  api::Fences* fences) { return guard::seal_directory(one.place, request, fences); },
       .check = guard::check_path};
   table[guard::TargetKind::Admit] = guard::store_guard();
+  table[guard::TargetKind::Postgres] = postgres_guard();
   return table;
 }
 

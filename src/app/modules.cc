@@ -21,17 +21,31 @@ Result<std::string> find_module(const std::string& kind) {
                          ", ", places[1], " and ", places[2], ")"));
 }
 
+// Calls the entry of the module. `Answer` is made by the entry itself.
+template <class Entry, class Request, class Answer>
+Answer call_module(const std::string& kind, const char* function, const Request& request,
+                   const Clock& clock) {
+  const auto file = find_module(kind);
+  if (!file) return file.error();
+  const auto entry = os::load_function(*file, function);
+  if (!entry) return entry.error();
+  Answer answer = unavailable(cat(quoted(*file), " gave no answer"));
+  reinterpret_cast<Entry*> (*entry)(request, clock, &answer);
+  return answer;
+}
+
 }  // namespace
 
 store::OpenedStore open_module_store(const std::string& kind, const store::OpenRequest& request,
                                      const Clock& clock) {
-  const auto file = find_module(kind);
-  if (!file) return file.error();
-  const auto entry = os::load_function(*file, store::kModuleEntry);
-  if (!entry) return entry.error();
-  store::OpenedStore answer = unavailable(cat(quoted(*file), " gave no answer"));
-  reinterpret_cast<store::ModuleEntry*> (*entry)(request, clock, &answer);
-  return answer;
+  return call_module<store::ModuleEntry, store::OpenRequest, store::OpenedStore>(
+      kind, store::kModuleEntry, request, clock);
+}
+
+guard::OpenedPostgresGuard open_module_postgres_guard(const guard::PostgresTarget& target,
+                                                      const Clock& clock) {
+  return call_module<guard::PostgresGuardEntry, guard::PostgresTarget, guard::OpenedPostgresGuard>(
+      "postgres", guard::kPostgresGuardEntry, target, clock);
 }
 
 }  // namespace stint::app

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "guard/sql/postgres_guard.h"
 #include "store/module.h"
 
 namespace stint::app {
@@ -13,5 +14,9 @@ namespace stint::app {
 // program was configured to be installed.
 store::OpenedStore open_module_store(const std::string& kind, const store::OpenRequest& request,
                                      const Clock& clock);
+
+// In the module "postgres", which has libpq.
+guard::OpenedPostgresGuard open_module_postgres_guard(const guard::PostgresTarget& target,
+                                                      const Clock& clock);
 
 }  // namespace stint::app

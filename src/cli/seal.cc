@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
+#include "cli/guard_postgres.h"
 #include "cli/guarding.h"
 #include "cli/seals.h"
 #include "guard/words.h"
@@ -151,15 +152,24 @@ int seal_command(Session& session) {
 
 // ---- guard
 
-constexpr std::array<std::string_view, 1> kGuardExamples = {"stint guard check admit:deploy"};
+constexpr std::array<std::string_view, 4> kGuardExamples = {
+    "stint guard check admit:deploy", "stint guard install postgres://admin@db.example/blog",
+    "stint guard protect postgres://admin@db.example/blog posts --resource blog-repo",
+    "stint guard uninstall @/etc/stint/blog-database-url"};
+constexpr std::array<Option, 2> kGuardOptions = {kProtectResourceOption, kUnprotectOption};
 
-int check_target(Session& session, const std::string& text) {
+Result<std::vector<guard::CheckLine>> lines_of(Session& session, const std::string& text) {
+  if (is_postgres_place(text) && text.find('#') == text.npos) return postgres_check(session);
   const guard::Guards guards = app::guards();
   auto target = guard::settle_target(guards, text, os::absolute("."));
-  if (!target) return session.fail(target.error());
+  if (!target) return target.error();
   auto opened = session.open(false);
   // A target may be looked at without its store, as far as that goes.
-  auto lines = guard::check(guards, *target, opened ? &(*opened)->fences() : nullptr);
+  return guard::check(guards, *target, opened ? &(*opened)->fences() : nullptr);
+}
+
+int check_target(Session& session, const std::string& text) {
+  auto lines = lines_of(session, text);
   if (!lines) return session.fail(lines.error());
   int code = kDone;
   std::string rows;
@@ -180,12 +190,32 @@ int check_target(Session& session, const std::string& text) {
   return code;
 }
 
+// Where something is installed: one line for each kind of place.
+struct Place {
+  bool (*is)(std::string_view word);
+  int (*install)(Session&);
+  int (*uninstall)(Session&);
+  int (*table)(Session&);  // protect and unprotect; null: it has no tables
+};
+constexpr std::array<Place, 1> kPlaces = {
+    {{is_postgres_place, postgres_install, postgres_uninstall, postgres_table}}};
+
 int guard_command(Session& session) {
   const auto& operands = session.words().operands();
-  if (operands.front() == "check" && operands.size() == 2) {
-    return check_target(session, operands[1]);
+  const std::string& verb = operands.front();
+  const bool two = operands.size() == 2;
+  if (verb == "check" && two) return check_target(session, operands[1]);
+  for (const Place& place : kPlaces) {
+    if (!place.is(operands[1])) continue;
+    if (verb == "install" && two) return place.install(session);
+    if (verb == "uninstall" && two) return place.uninstall(session);
+    if ((verb == "protect" || verb == "unprotect") && place.table != nullptr) {
+      return place.table(session);
+    }
   }
-  return session.fail(invalid("usage: stint guard check TARGET"));
+  return session.fail(
+      invalid("usage: stint guard check TARGET, install|uninstall postgres://..., "
+              "protect|unprotect postgres://... TABLE"));
 }
 
 }  // namespace
@@ -213,13 +243,20 @@ const Command kSeal = {
 
 const Command kGuard = {
     .name = "guard",
-    .operands = "check TARGET",
-    .summary = "look at a target's guard",
-    .details = "check shows the fence, what crashed writers left, and what weakens the guard.",
+    .operands = "check TARGET | install|uninstall PLACE | protect|unprotect PLACE TABLE",
+    .summary = "put a guard in front of a target, look at it, take it away",
+    .details =
+        "check shows the fence, what crashed writers left, and what weakens the guard.\n\n"
+        "In a PostgreSQL database: install puts the functions stint.admit and stint.seal there; "
+        "again is no change. protect makes a table and its partitions refuse every write whose "
+        "transaction does not show a current token: set local stint.token = 'N'. uninstall removes "
+        "all of it, and refuses while tables are protected. TABLE is written as in SQL. No "
+        "password "
+        "on the command line: PGPASSFILE, or @FILE for a file that holds the URL.",
     .examples = kGuardExamples,
-    .options = {},
+    .options = kGuardOptions,
     .least_operands = 2,
-    .most_operands = 2,
+    .most_operands = 3,
     .runs_command = false,
     .run = guard_command,
 };

@@ -1,0 +1,154 @@
+// A guarded update transaction in PostgreSQL against the same without stint.admit(): on one
+// connection, and on sixteen that share one token.
+#include <postgresql/libpq-fe.h>
+
+#include <array>
+#include <atomic>
+#include <cstdio>
+#include <memory>
+#include <thread>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "bench/bench.h"
+#include "guard/sql/postgres_guard.h"
+#include "os/clock.h"
+#include "tests/support/process.h"
+#include "tests/support/servers.h"
+
+namespace stint::bench {
+namespace {
+
+constexpr int kRounds = 5;
+constexpr int kWriters = 16;
+constexpr Millis kSpan{2'000};
+constexpr const char* kLife = "11111111111111111111111111111111";
+
+// As an application writes: every statement prepared, one round trip each.
+class Writer {
+ public:
+  Writer(const test::PostgresServer& server, int row)
+      : conn_(::PQconnectdb(
+            cat("host=127.0.0.1 port=", server.port(), " user=postgres dbname=postgres").c_str())),
+        row_(std::to_string(row)) {
+    CHECK(::PQstatus(conn_) == CONNECTION_OK, "no connection");
+    done(::PQprepare(conn_, "update", "UPDATE doc SET n = n + 1 WHERE id = $1", 1, nullptr));
+  }
+  ~Writer() { ::PQfinish(conn_); }
+  Writer(const Writer&) = delete;
+  Writer& operator=(const Writer&) = delete;
+
+  void prepare_admit() {
+    done(::PQprepare(conn_, "admit", cat("SELECT stint.admit('r', 1, '", kLife, "')").c_str(), 0,
+                     nullptr));
+  }
+  void run(const char* sql) { done(::PQexec(conn_, sql)); }
+  void write(bool guarded) {
+    run("BEGIN");
+    if (guarded) done(::PQexecPrepared(conn_, "admit", 0, nullptr, nullptr, nullptr, 0));
+    const std::array<const char*, 1> words = {row_.c_str()};
+    done(::PQexecPrepared(conn_, "update", 1, words.data(), nullptr, nullptr, 0));
+    run("COMMIT");
+  }
+
+ private:
+  static void done(PGresult* result) {
+    const auto status = ::PQresultStatus(result);
+    CHECK(status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK, ::PQresultErrorMessage(result));
+    ::PQclear(result);
+  }
+  PGconn* conn_;
+  const std::string row_;
+};
+
+using Writers = std::vector<std::unique_ptr<Writer>>;
+
+// Transactions in a second, all writers at once.
+double rate(Writers& writers, bool guarded) {
+  std::atomic<int> count = 0;
+  const MonoTime until = test::now() + kSpan;
+  std::vector<std::thread> threads;
+  for (auto& writer : writers) {
+    threads.emplace_back([&] {
+      while (test::now() < until) {
+        writer->write(guarded);
+        ++count;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return count / (static_cast<double>(kSpan.count()) / 1000);
+}
+
+void install(const test::PostgresServer& server) {
+  const os::SystemClock clock;
+  net::Address address;
+  address.user = "postgres";
+  address.path = "postgres";
+  address.hosts = {{.name = "127.0.0.1", .port = server.port()}};
+  auto guard = guard::open_postgres_guard({.address = address}, clock);
+  CHECK(guard.has_value(), "no connection");
+  CHECK((*guard)->install().has_value(), "not installed");
+}
+
+bool all_lines(const test::PostgresServer& server) {
+  Writers writers;
+  for (int i = 0; i < kWriters; ++i) {
+    writers.push_back(std::make_unique<Writer>(server, i));
+    writers.back()->prepare_admit();
+  }
+  Writer& one = *writers.front();
+  for (int i = 0; i < 200; ++i) one.write(i % 2 == 0);
+  Took single = take_turns({.ours = [&] { one.write(true); },
+                            .theirs = [&] { one.write(false); },
+                            .each = 300,
+                            .rounds = kRounds},
+                           "SQL: guarded update", "without admit");
+  single.wall.bound = 1.25;
+  single.wall.goal = Goal::AtMost;
+  single.quick.goal = Goal::None;
+  single.server.goal = Goal::None;
+  bool good = print(single.wall);
+  good = print(single.quick) && good;
+  good = print(single.server) && good;
+  // The time of a transaction: the reciprocal of the rate.
+  Comparison many{.name = "SQL: guarded update, 16 connections, one token",
+                  .ours = "us a transaction",
+                  .theirs = "without admit",
+                  .our_values = {},
+                  .their_values = {},
+                  .goal = Goal::AtMost,
+                  .bound = 1.25};
+  for (int i = 0; i < kRounds; ++i) {
+    const double ours = rate(writers, true);
+    many.add(1e6 / ours, 1e6 / rate(writers, false));
+  }
+  return print(many) && good;
+}
+
+}  // namespace
+}  // namespace stint::bench
+
+int main() {
+  using namespace stint;
+  if (const std::string why = test::PostgresServer::missing(); !why.empty()) {
+    std::printf("%s\n", why.c_str());
+    return 1;
+  }
+  test::PostgresServer server({"max_connections=50"});
+  CHECK(server.start().has_value(), "the server does not start");
+  {
+    const test::Finished made = test::run(
+        {.argv = {test::PostgresServer::program("psql"), "-Xq", "-d", server.url(), "-c",
+                  "CREATE TABLE doc (id int PRIMARY KEY, n int) WITH (fillfactor = 50); INSERT "
+                  "INTO doc SELECT i, 0 FROM generate_series(0, 15) i"}});
+    CHECK(made.exit_code == 0, made.err.c_str());
+  }
+  bench::install(server);
+  const test::Finished sealed =
+      test::run({.argv = {test::PostgresServer::program("psql"), "-Xq", "-d", server.url(), "-c",
+                          cat("SELECT stint.seal('r', 1, '", bench::kLife, "', 1, true)")}});
+  CHECK(sealed.exit_code == 0, sealed.err.c_str());
+  bench::print_header();
+  return bench::all_lines(server) ? 0 : 1;
+}

@@ -1,0 +1,376 @@
+// Protected tables, installing and removing, a frozen client, renewals, and bad input.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <csignal>
+#include <thread>
+
+#include "base/text.h"
+#include "bench/client.h"
+#include "tests/cli/stint.h"
+#include "tests/guard_sql/session.h"
+
+namespace stint::test {
+namespace {
+
+class Tables : public ::testing::Test {
+ protected:
+  Tables() : database_(guarded_database()), admin_(database_), guard_(guard_of(database_)) {
+    seal(admin_, "r", 5);
+  }
+  int protect(const std::string& table, const std::string& resource = "r") {
+    const auto made = guard_->protect(table, ResourceName::parse(resource).value());
+    EXPECT_TRUE(made) << made.error().message;
+    return made.value_or(-1);
+  }
+  // The SQLSTATE of a write in a transaction that shows this token.
+  std::string with_token(const std::string& token, const std::string& sql) {
+    const std::string state =
+        admin_.state_of(cat("BEGIN; SET LOCAL stint.token = '", token, "'; ", sql, "; COMMIT"));
+    if (!state.empty()) admin_.must("ROLLBACK");
+    return state;
+  }
+  std::string count(const std::string& table) {
+    return admin_.value(cat("SELECT count(*) FROM ", table));
+  }
+
+  std::string database_;
+  Session admin_;
+  std::unique_ptr<guard::PostgresGuard> guard_;
+};
+
+// EVIDENCE-OF: G5
+TEST_F(Tables, RefuseEveryKindOfWriteWithoutACurrentToken) {
+  admin_.must("CREATE TABLE t (i int PRIMARY KEY, v int); INSERT INTO t VALUES (1, 1)");
+  EXPECT_EQ(protect("t"), 1);
+  EXPECT_EQ(protect("public.t"), 0);
+  const std::string writes[] = {
+      "INSERT INTO t VALUES (2, 2) ON CONFLICT (i) DO UPDATE SET v = 3",
+      "UPDATE t SET v = v + 1 WHERE false",
+      "DELETE FROM t",
+      "TRUNCATE t",
+      "MERGE INTO t USING (SELECT 1 AS i) s ON t.i = s.i WHEN MATCHED "
+      "THEN UPDATE SET v = 9",
+      "WITH w AS (INSERT INTO t VALUES (7, 7) RETURNING i) SELECT * FROM w"};
+  for (const std::string& write : writes) {
+    EXPECT_EQ(admin_.state_of(write), "ST006") << write;
+    EXPECT_EQ(with_token("", write), "ST006") << write;
+    EXPECT_EQ(with_token("0", write), "ST006") << write;
+    EXPECT_EQ(with_token("4", write), "ST001") << write;
+    EXPECT_EQ(with_token("6", write), "ST008") << write;
+    EXPECT_EQ(with_token("-5", write), "22023") << write;
+    EXPECT_EQ(with_token("five", write), "22023") << write;
+    EXPECT_EQ(with_token("99999999999999999999", write), "22023") << write;
+    EXPECT_EQ(with_token("5'' OR true --", write), "22023") << write;
+    EXPECT_EQ(count("t"), "1");
+  }
+  for (const std::string& write : writes) EXPECT_EQ(with_token("5", write), "") << write;
+  // After a SET LOCAL the setting is empty, not absent.
+  EXPECT_EQ(admin_.state_of("DELETE FROM t"), "ST006");
+  EXPECT_EQ(
+      admin_.state_of(cat("BEGIN; SET LOCAL stint.token = '5'; SET LOCAL stint.generation = '",
+                          std::string(32, '2'), "'; DELETE FROM t; COMMIT")),
+      "ST008");
+}
+
+TEST_F(Tables, TakeTheTokenThatAdmitWasShownForTheirResource) {
+  seal(admin_, "s", 9);
+  admin_.must("CREATE TABLE t (i int); CREATE TABLE u (i int)");
+  protect("t");
+  protect("u", "s");
+  const std::string both = "INSERT INTO t VALUES (1); INSERT INTO u VALUES (1); COMMIT";
+  EXPECT_EQ(
+      admin_.state_of(cat("BEGIN; SELECT stint.admit('r', 5); SELECT stint.admit('s', 9);", both)),
+      "");
+  EXPECT_EQ(admin_.state_of(cat("BEGIN; SELECT stint.admit('r', 5); ", both)), "ST006");
+  admin_.must("ROLLBACK");
+  EXPECT_EQ(count("u"), "1");
+  // What was undone does not count.
+  EXPECT_EQ(admin_.state_of("BEGIN; SAVEPOINT s; SELECT stint.admit('r', 5); ROLLBACK TO s; "
+                            "INSERT INTO t VALUES (2); COMMIT"),
+            "ST006");
+  admin_.must("ROLLBACK");
+}
+
+// EVIDENCE-OF: G5
+TEST_F(Tables, GuardEveryPartitionAlsoOneThatComesLater) {
+  admin_.must(
+      "CREATE TABLE p (i int, v int) PARTITION BY RANGE (i);"
+      "CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (10) PARTITION BY RANGE (i);"
+      "CREATE TABLE p11 PARTITION OF p1 FOR VALUES FROM (0) TO (5)");
+  EXPECT_EQ(protect("p"), 3);
+  for (const char* table : {"p", "p1", "p11"}) {
+    for (const std::string& write : {cat("INSERT INTO ", table, " VALUES (1, 1)"),
+                                     cat("TRUNCATE ", table), cat("DELETE FROM ", table)}) {
+      EXPECT_EQ(admin_.state_of(write), "ST006") << write;
+      EXPECT_EQ(with_token("4", write), "ST001") << write;
+    }
+  }
+  EXPECT_EQ(with_token("5", "INSERT INTO p VALUES (1, 1), (2, 2)"), "");
+  EXPECT_TRUE(guard_->look().value().problems.empty());
+  // Later ones, made and attached.
+  admin_.must(
+      "CREATE TABLE p2 PARTITION OF p FOR VALUES FROM (10) TO (20);"
+      "CREATE TABLE p3 (i int, v int); INSERT INTO p3 VALUES (21, 1);"
+      "ALTER TABLE p ATTACH PARTITION p3 FOR VALUES FROM (20) TO (30)");
+  for (const std::string& write :
+       {std::string("INSERT INTO p2 VALUES (11, 1)"), std::string("UPDATE p3 SET v = 2"),
+        std::string("DELETE FROM p3")}) {
+    EXPECT_EQ(admin_.state_of(write), "ST006") << write;
+    EXPECT_EQ(with_token("4", write), "ST001") << write;
+  }
+  EXPECT_EQ(with_token("5", "INSERT INTO p2 VALUES (11, 1); UPDATE p3 SET v = 2"), "");
+  // TRUNCATE has no row trigger: it is said.
+  EXPECT_EQ(guard_->look().value().problems.size(), 2U);
+  EXPECT_EQ(protect("p"), 2);
+  EXPECT_TRUE(guard_->look().value().problems.empty());
+  EXPECT_EQ(admin_.state_of("TRUNCATE p3"), "ST006");
+  // A part is not freed alone.
+  EXPECT_FALSE(guard_->unprotect("p2"));
+  EXPECT_TRUE(guard_->unprotect("p"));
+  EXPECT_EQ(admin_.state_of("INSERT INTO p VALUES (1, 1); TRUNCATE p3; DELETE FROM p2"), "");
+}
+
+TEST_F(Tables, SayWhenATriggerIsDisabled) {
+  admin_.must("CREATE TABLE t (i int)");
+  protect("t");
+  admin_.must("ALTER TABLE t DISABLE TRIGGER stint_guard");
+  const auto state = guard_->look().value();
+  ASSERT_EQ(state.problems.size(), 1U);
+  EXPECT_NE(state.problems[0].find("disabled"), std::string::npos);
+}
+
+TEST_F(Tables, AreOverriddenByTheirOwnerAloneAndThatIsOnRecord) {
+  admin_.must("CREATE TABLE t (i int); CREATE ROLE other LOGIN; GRANT ALL ON t TO other");
+  protect("t");
+  Session other(database_, "other");
+  const std::string late =
+      "SET LOCAL stint.override = 'the disk is on fire'; INSERT INTO t VALUES (1)";
+  EXPECT_EQ(other.state_of(cat("BEGIN; ", late)), "42501");
+  other.must("ROLLBACK");
+  EXPECT_EQ(other.state_of("INSERT INTO t VALUES (1)"), "ST006");
+  EXPECT_EQ(other.state_of("BEGIN; SET LOCAL stint.token = '5'; INSERT INTO t VALUES (1); COMMIT"),
+            "");
+  // Who writes may not seal, nor read or forge what is on record.
+  EXPECT_EQ(other.state_of(seal_sql("r", 99)), "42501");
+  EXPECT_EQ(other.state_of("UPDATE stint.fences SET token = 1"), "42501");
+  EXPECT_EQ(other.state_of("INSERT INTO stint.overrides VALUES (now())"), "42501");
+  admin_.must(cat("BEGIN; ", late, "; COMMIT"));
+  const Answer record =
+      admin_.must("SELECT kind, resource, relation, operation, role, why FROM stint.overrides");
+  ASSERT_EQ(record.rows.size(), 1U);
+  EXPECT_EQ(record.rows[0], (std::vector<std::string>{"override", "r", "public.t", "INSERT",
+                                                      "postgres", "the disk is on fire"}));
+  admin_.must("DROP OWNED BY other; DROP ROLE other");
+}
+
+TEST_F(Tables, LetThroughAndRecordUnderWarn) {
+  admin_.must("CREATE TABLE t (i int)");
+  protect("t");
+  EXPECT_EQ(admin_.state_of("BEGIN; SET LOCAL stint.guard = 'warn'; SET LOCAL stint.token = '4'; "
+                            "INSERT INTO t VALUES (1); COMMIT"),
+            "");
+  EXPECT_EQ(count("t"), "1");
+  EXPECT_EQ(admin_.value("SELECT kind || ' ' || token FROM stint.overrides"), "warn 4");
+}
+
+TEST_F(Tables, OfHostileNamesAreProtectedAndNothingElseIsDone) {
+  admin_.must(
+      "CREATE SCHEMA \"s\"\"; DROP TABLE keep; --\"; CREATE TABLE keep (i int);"
+      "CREATE TABLE \"s\"\"; DROP TABLE keep; --\".\"t'; $f$ \"\" x\" (i int)");
+  const std::string name = "\"s\"\"; DROP TABLE keep; --\".\"t'; $f$ \"\" x\"";
+  const std::string resource = "it's \"a\" $1 %L %s \\ resource";
+  EXPECT_EQ(protect(name, resource), 1);
+  EXPECT_EQ(admin_.state_of(cat("INSERT INTO ", name, " VALUES (1)")), "ST006");
+  ASSERT_EQ(guard_->look().value().tables.size(), 1U);
+  EXPECT_EQ(guard_->look().value().tables[0].resource, resource);
+  for (const char* bad : {"keep; DROP TABLE keep", "", "nowhere", "a.b.c.d", "\"keep",
+                          "stint.fences", "pg_class", "keep_view", "'keep'"}) {
+    admin_.must("CREATE OR REPLACE VIEW keep_view AS SELECT * FROM keep");
+    const auto answer = guard_->protect(bad, ResourceName::parse("r").value());
+    ASSERT_FALSE(answer) << bad;
+    EXPECT_EQ(answer.error().code, Code::Invalid) << bad << ": " << answer.error().message;
+  }
+  EXPECT_EQ(count("keep"), "0");
+  EXPECT_FALSE(guard_->protect(name, ResourceName::parse("another").value()));
+  EXPECT_EQ(guard_->unprotect(name).value(), 1);
+  EXPECT_EQ(admin_.state_of(cat("INSERT INTO ", name, " VALUES (1)")), "");
+}
+
+// ---- installing and removing
+
+TEST(SqlInstall, IsTheSameTwiceAtOnceAndBesideTheStoreInEitherOrder) {
+  const std::string database = new_database();
+  std::vector<std::thread> threads;
+  std::atomic<int> good = 0;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] { good += guard_of(database)->install().has_value() ? 1 : 0; });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(good, 4);
+  EXPECT_FALSE(guard_of(database)->install().value());
+  const std::string url = cat("postgres://postgres@127.0.0.1:", server().port(), "/", database);
+  {
+    bench::Client store(url);
+    store.release(store.take("r"));
+  }  // after the guard
+  EXPECT_TRUE(guard_of(database)->look().value().store_is_here);
+  EXPECT_TRUE(guard_of(database)->uninstall(false).value());
+  EXPECT_FALSE(guard_of(database)->uninstall(false).value());
+  Session session(database);
+  EXPECT_EQ(session.value("SELECT count(*) FROM stint.leases"), "1");
+  EXPECT_EQ(
+      session.value(
+          "SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace "
+          "WHERE nspname = 'stint' AND relname IN ('guard', 'fences', 'sealing', 'overrides')"),
+      "0");
+  EXPECT_TRUE(guard_of(database)->install().value());  // before it
+  {
+    bench::Client store(url);
+    store.release(store.take("r"));
+  }
+  EXPECT_EQ(session.value("SELECT count(*) FROM stint.leases"), "1");
+}
+
+TEST(SqlInstall, IsRemovedWithoutATraceAndNotWhileTablesAreProtected) {
+  const std::string database = guarded_database();
+  Session session(database);
+  session.must(
+      "CREATE TABLE p (i int) PARTITION BY LIST (i); CREATE TABLE p1 PARTITION OF p FOR VALUES IN "
+      "(1)");
+  const auto guard = guard_of(database);
+  ASSERT_TRUE(guard->protect("p", ResourceName::parse("r").value()));
+  const auto kept = guard->uninstall(false);
+  ASSERT_FALSE(kept);
+  EXPECT_EQ(kept.error().code, Code::Invalid);
+  EXPECT_EQ(session.state_of("INSERT INTO p VALUES (1)"), "ST006");
+  EXPECT_TRUE(guard->uninstall(true).value());
+  EXPECT_EQ(session.state_of("INSERT INTO p VALUES (1)"), "");
+  EXPECT_EQ(session.value("SELECT count(*) FROM pg_namespace WHERE nspname = 'stint'"), "0");
+  EXPECT_EQ(session.value("SELECT count(*) FROM pg_trigger WHERE tgname LIKE 'stint%'"), "0");
+}
+
+TEST(SqlInstall, SaysWhatIsInItsWay) {
+  const std::string database = new_database();
+  Session session(database);
+  const auto guard = guard_of(database);
+  const auto none = guard->protect("pg_class", ResourceName::parse("r").value());
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().code, Code::Unavailable);
+  EXPECT_EQ(guard->look().value().version, 0);
+  session.must("CREATE SCHEMA stint; CREATE TABLE stint.fences (mine int)");
+  EXPECT_FALSE(guard->install());
+  EXPECT_EQ(session.value("SELECT count(*) FROM stint.fences"), "0");
+  session.must("DROP TABLE stint.fences");
+  EXPECT_TRUE(guard->install());
+  session.must("UPDATE stint.guard SET version = 99");
+  const auto newer = guard->install();
+  ASSERT_FALSE(newer);
+  EXPECT_NE(newer.error().message.find("newer stint"), std::string::npos);
+  session.must("CREATE ROLE nobody_special LOGIN");
+  const auto denied = guard_of(new_database(), "nobody_special")->install();
+  ASSERT_FALSE(denied);
+  EXPECT_EQ(denied.error().code, Code::Denied) << denied.error().message;
+}
+
+TEST(SqlInput, ThatMakesNoSenseIsRefusedAndChangesNothing) {
+  Session session(guarded_database());
+  for (const char* sql :
+       {"SELECT stint.admit('', 1)", "SELECT stint.admit(repeat('x', 513), 1)",
+        "SELECT stint.admit(E'a\\nb', 1)", "SELECT stint.admit('r', -1)",
+        "SELECT stint.admit('r', 9007199254740992)", "SELECT stint.admit('r', 1, 'G')",
+        "SELECT stint.admit('r', 1, mode => 'twice')", "SELECT stint.admit(NULL, 1)",
+        "SELECT stint.admit_all(ARRAY['a'], ARRAY[1, 2])", "SELECT stint.seal('r', 1, '')",
+        "SELECT stint.seal('r', 1, NULL)", "SELECT stint.seal('r', 1, 'ff', 1, true)"}) {
+    EXPECT_EQ(session.state_of(sql), "22023") << sql;
+  }
+  EXPECT_EQ(session.state_of("SELECT stint.admit('r', NULL)"), "ST006");
+  EXPECT_EQ(session.state_of("SELECT stint.seal('r', 0, repeat('1', 32))"), "ST006");
+  EXPECT_EQ(session.value("SELECT count(*) FROM stint.fences"), "0");
+}
+
+// ---- time
+
+// A client frozen inside its transaction: the server ends it.
+TEST(SqlFrozen, ClientKeepsASealWaitingNoLongerThanItsTime) {
+  const std::string database = guarded_database();
+  Session admin(database);
+  admin.must("CREATE TABLE t (i int)");
+  seal(admin, "r", 1);
+  TempDir dir;
+  // psql reads its commands from a pipe that stays open.
+  const std::string psql =
+      cat(PostgresServer::program("psql"),
+          " -XAtq -d postgres://postgres@127.0.0.1:", server().port(), "/", database);
+  Child child(
+      {.argv = {"sh", "-c",
+                cat("(echo \"BEGIN; SELECT stint.admit('r', 1, remaining => interval '1 s'); "
+                    "INSERT INTO t VALUES (1); SELECT 'ready';\"; sleep 60; echo 'COMMIT;') | ",
+                    psql)}});
+  ASSERT_TRUE(wait_until([&] { return child.out().find("ready") != std::string::npos; }))
+      << child.err();
+  child.signal_group(SIGSTOP);
+  const MonoTime before = now();
+  seal(admin, "r", 2);
+  const auto waited = std::chrono::duration_cast<Millis>(now() - before);
+  child.signal_group(SIGCONT);
+  EXPECT_LT(waited, Millis(3'000));
+  EXPECT_GE(waited, Millis(100));
+  EXPECT_EQ(admin.value("SELECT count(*) FROM t"), "0");
+  std::printf("a seal waited %lld ms for a frozen client with 1 s left\n",
+              static_cast<long long>(waited.count()));
+}
+
+TEST(SqlTime, IsNeverUnlimitedAndNeverLongerThanTheSessionsOwn) {
+  Session session(guarded_database());
+  seal(session, "r", 1);
+  const auto limits = [&](const std::string& admit) {
+    session.must("BEGIN");
+    session.must(admit);
+    const std::string out = cat(session.value("SHOW statement_timeout"), ' ',
+                                session.value("SHOW idle_in_transaction_session_timeout"));
+    session.must("COMMIT");
+    return out;
+  };
+  EXPECT_EQ(limits("SELECT stint.admit('r', 1)"), "30s 30s");
+  EXPECT_EQ(limits("SELECT stint.admit('r', 1, interval '7 s')"), "7s 7s");
+  EXPECT_EQ(limits("SELECT stint.admit('r', 1, interval '0')"), "100ms 100ms");
+  EXPECT_EQ(limits("SELECT stint.admit('r', 1, interval '-1 h')"), "100ms 100ms");
+  session.must("SET statement_timeout = '2min'; SET idle_in_transaction_session_timeout = '5s'");
+  EXPECT_EQ(limits("SELECT stint.admit('r', 1)"), "30s 5s");
+  EXPECT_EQ(session.value("SHOW statement_timeout"), "2min");
+}
+
+// A long guarded transaction holds own/R; a renewal writes alive/R.
+TEST(SqlOwn, RenewalsAreNotBlockedAndTheNextHolderWaitsForTheTransaction) {
+  const std::string database = guarded_database();
+  bench::Client store(cat("postgres://postgres@127.0.0.1:", server().port(), "/", database));
+  const api::Grip grip = store.take("r");
+  Session writer(database);
+  Session second(database);
+  const std::string admit = cat("SELECT stint.admit('r', ", grip.token.number(), ", '",
+                                store.leases().generation().hex(), "')");
+  writer.must("BEGIN");
+  writer.must(admit);
+  second.must("BEGIN");
+  second.must(admit);  // side by side
+  const MonoTime before = now();
+  for (int i = 0; i < 20; ++i) store.renew(grip);
+  EXPECT_LT(now() - before, Millis(2'000));
+  // The lease's own time is the transaction's.
+  EXPECT_NE(writer.value("SHOW idle_in_transaction_session_timeout"), "30s");
+  store.release(grip);
+  std::thread next([&] { store.release(store.wait_for("r")); });
+  Session watcher(database);
+  EXPECT_TRUE(wait_until([&] {
+    return watcher.value(
+               "SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event_type = 'Lock'") == "t";
+  }));
+  writer.must("COMMIT");
+  second.must("COMMIT");
+  next.join();
+  EXPECT_EQ(writer.state_of(admit), "ST001");
+}
+
+}  // namespace
+}  // namespace stint::test
