@@ -36,6 +36,7 @@ namespace stint {
 class Holder;
 namespace lib {
 struct ClientState;
+struct Inside;
 class Hold;
 Hold& hold_of(const Holder& holder);
 }  // namespace lib
@@ -99,6 +100,7 @@ class Client {
 
  private:
   friend class Holder;
+  friend struct lib::Inside;
   explicit Client(std::shared_ptr<lib::ClientState> state) : state_(std::move(state)) {}
   // Shared with the Holders: whichever goes last closes the store.
   std::shared_ptr<lib::ClientState> state_;
