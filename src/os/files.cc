@@ -71,12 +71,21 @@ Status make_directories(const std::string& path) {
   return unavailable(errno_text(cat("making the directory ", quoted(path))));
 }
 
-Status write_file(const std::string& path, std::string_view content, Durability durability) {
+Status rename_file(const std::string& path, const std::string& new_path) {
+  if (::rename(path.c_str(), new_path.c_str()) == 0) return {};
+  return unavailable(errno_text(cat("renaming ", quoted(path), " to ", quoted(new_path))));
+}
+
+Status write_file(const std::string& path, std::string_view content, Durability durability,
+                  unsigned mode) {
   const std::string staged = cat(path, ".", ::getpid(), ".new");
   const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW;
   Fd file(::open(staged.c_str(), flags, 0600));
   if (!file) return unavailable(errno_text(cat("creating ", quoted(staged))));
   Status done = write_all(file.get(), content, staged);
+  if (done && mode != 0600 && ::fchmod(file.get(), mode) != 0) {
+    done = unavailable(errno_text(cat("setting the mode of ", quoted(staged))));
+  }
   const bool synced = durability == Durability::Synced;
   if (done && synced && ::fsync(file.get()) != 0) {
     done = unavailable(errno_text(cat("syncing ", quoted(staged))));

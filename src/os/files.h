@@ -24,8 +24,10 @@ bool exists(const std::string& path);
 Status make_directories(const std::string& path);
 
 enum class Durability { Synced, Unsynced };
-// A new file beside it, then a rename: readers see the old content or the new. Mode 0600.
-Status write_file(const std::string& path, std::string_view content, Durability durability);
+// A new file beside it, then a rename: readers see the old content or the new.
+Status write_file(const std::string& path, std::string_view content, Durability durability,
+                  unsigned mode = 0600);
+Status rename_file(const std::string& path, const std::string& new_path);
 
 // Overwrites in place, mode 0600: for a few bytes that may be old but never torn for a local
 // reader.

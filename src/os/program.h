@@ -13,14 +13,23 @@ struct ProgramCall {
   std::vector<std::string> argv;         // argv[0] is looked for in PATH
   std::vector<std::string> environment;  // "NAME=value"
   Millis limit{60'000};                  // then it and its process group are killed
+  // Our own environment, changed by `environment`; a "NAME" without "=" is taken away.
+  bool inherits = false;
+  // For programs that might ask somebody: no terminal, nothing but `input` to read, and what they
+  // say on stderr is kept instead of shown.
+  bool apart = false;
+  std::string input = {};  // REQUIRES: apart; at most 16 KiB, what a pipe takes at once
 };
 
 struct ProgramEnd {
   int exit_code = 0;  // 128 + N: killed by signal N
-  std::string out;    // stdout, at most 1 MiB; stderr is ours
+  std::string out;    // stdout, at most 1 MiB
+  std::string talk;   // stderr, likewise, of a program that ran apart; else it is ours
 };
 
-// Code::Failed: it could not be started, or had to be killed.
+// Ends with the program itself, even if a process that it left behind keeps its output open.
+// Code::Failed: it could not be started. Code::UnknownOutcome: it had to be killed, and may have
+// done what it was to do.
 Result<ProgramEnd> run_program(const ProgramCall& call);
 
 // The path of the running program itself.

@@ -1,0 +1,28 @@
+// A folder for a short while, removed with all that is in it.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "base/result.h"
+
+namespace stint::os {
+
+class TempFolder {
+ public:
+  // Under $TMPDIR or /tmp; the name begins with `prefix`.
+  static Result<TempFolder> make(const std::string& prefix);
+  TempFolder(TempFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+  TempFolder& operator=(TempFolder&&) = delete;
+  TempFolder(const TempFolder&) = delete;
+  TempFolder& operator=(const TempFolder&) = delete;
+  ~TempFolder();
+
+  const std::string& path() const { return path_; }
+
+ private:
+  explicit TempFolder(std::string path) : path_(std::move(path)) {}
+  std::string path_;
+};
+
+}  // namespace stint::os
