@@ -1,0 +1,21 @@
+// Where `stint push [REMOTE [REF]]` goes when not all of it is said: as `git push` would.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "guard/git_target.h"
+
+namespace stint::guard {
+
+struct WhereTo {
+  GitTarget target;
+  std::string source;
+};
+
+// REF: BRANCH, SOURCE:BRANCH, or a full name (refs/heads/…, refs/tags/…); default the current
+// branch. REMOTE: the current branch's, else origin.
+Result<WhereTo> where_to_push(const std::optional<std::string>& remote,
+                              const std::optional<std::string>& ref);
+
+}  // namespace stint::guard

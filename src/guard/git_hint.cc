@@ -1,0 +1,33 @@
+#include "guard/git_hint.h"
+
+#include "base/sha256.h"
+#include "base/text.h"
+#include "os/files.h"
+
+namespace stint::guard {
+
+GitHint::GitHint(const std::string& git_dir, const std::string& remote, const std::string& ref)
+    : path_(cat(git_dir, "/stint/fence-", to_hex(sha256(cat(remote, "\n", ref))).substr(0, 32))),
+      ref_(ref) {}
+
+std::optional<StandingFence> GitHint::read() const {
+  // A commit names its parent, so that the name of the one before is needed first.
+  if (object_kind(ref_) != GitObject::Blob) return std::nullopt;
+  auto raw = os::read_file(path_, 1U << 14U);
+  if (!raw) return std::nullopt;
+  auto fence = GitRemote::parse(GitObject::Blob, {}, std::move(*raw));
+  if (!fence.fence) return std::nullopt;
+  return fence;
+}
+
+void GitHint::keep(const std::string& raw) const {
+  if (object_kind(ref_) != GitObject::Blob) return;
+  auto kept = os::write_file(path_, raw, os::Durability::Unsynced);
+  if (!kept && os::make_directories(os::parent_of(path_)))
+    kept = os::write_file(path_, raw, os::Durability::Unsynced);
+  if (!kept) forget();
+}
+
+void GitHint::forget() const { os::remove_file(path_); }
+
+}  // namespace stint::guard

@@ -1,0 +1,124 @@
+#include "guard/git_hook.h"
+
+#include "base/text.h"
+#include "guard/git_command.h"
+#include "os/files.h"
+
+namespace stint::guard {
+namespace {
+
+constexpr std::string_view kMark = "# stint-guard-hook ";
+constexpr const char* kBefore = "reference-transaction.before-stint";
+
+struct HookPlace {
+  Git git;
+  std::string hook;
+  std::string before;
+};
+
+Result<HookPlace> find_place(const std::string& repository) {
+  // A folder that is no repository must not lead git up to one that contains it.
+  std::string path = os::absolute(repository);
+  if (!os::exists(cat(path, "/HEAD")) && os::exists(cat(path, "/.git/HEAD"))) path += "/.git";
+  if (!os::exists(cat(path, "/HEAD")))
+    return invalid(cat(quoted(repository), " is no git repository"));
+  Git git(path);
+  auto hooks = git.line({"rev-parse", "--git-path", "hooks"}, "looking for the hooks");
+  if (!hooks) return hooks.error();
+  const std::string folder = hooks->starts_with('/') ? *hooks : cat(path, "/hooks");
+  return HookPlace{git, cat(folder, "/reference-transaction"), cat(folder, "/", kBefore)};
+}
+
+bool is_ours(const std::string& text) { return text.find(kMark) != text.npos; }
+
+Status set(const Git& git, std::vector<std::string> words) {
+  words.insert(words.begin(), "config");
+  auto done = git.line(words, "configuring the repository");
+  if (!done) return done.error();
+  return {};
+}
+
+// Added to what the repository's administrator has set, not put in its place.
+Result<std::string> add_fsync(const Git& git) {
+  auto now = git.run({"config", "--get", "core.fsync"});
+  if (!now) return now.error();
+  std::string value(trim(now->out));
+  for (const std::string_view part : split(value, ',')) {
+    if (part == "all" || part == "reference") return value;
+  }
+  value = cat(value.empty() ? "committed" : value, ",loose-object,reference");
+  if (auto ok = set(git, {"core.fsync", value}); !ok) return ok.error();
+  return value;
+}
+
+Result<bool> guard_branches(const Git& git, const HookOptions& options) {
+  bool changed = false;
+  auto now = git.run({"config", "--get-all", "stint.guarded"});
+  if (!now) return now.error();
+  std::vector<std::string> branches = options.branches;
+  if (branches.empty()) branches.emplace_back("refs/heads/*");
+  for (const std::string& branch : branches) {
+    const std::string line = cat(branch, " ", options.fence.empty() ? "*" : options.fence);
+    if (cat("\n", now->out).find(cat("\n", line, "\n")) != std::string::npos) continue;
+    if (auto ok = set(git, {"--add", "stint.guarded", line}); !ok) return ok.error();
+    changed = true;
+  }
+  return changed;
+}
+
+}  // namespace
+
+Result<HookInstalled> install_hook(const HookOptions& options) {
+  auto place = find_place(options.repository);
+  if (!place) return place.error();
+  HookInstalled out;
+  out.path = place->hook;
+  auto fsync = add_fsync(place->git);
+  if (!fsync) return fsync.error();
+  out.fsync = *fsync;
+  // What is guarded before who guards it: a hook without its list guards everything.
+  auto changed = guard_branches(place->git, options);
+  if (!changed) return changed.error();
+  const auto present = os::read_file(place->hook);
+  if (!present && os::exists(place->hook)) return present.error();
+  out.chained = os::exists(place->before);
+  if (present && *present == hook_text()) {
+    out.already = !*changed;
+    return out;
+  }
+  if (present && !is_ours(*present)) {
+    if (out.chained) {
+      return Error{Code::Failed, cat(quoted(place->before),
+                                     " is there already: the hook that now "
+                                     "stands there cannot be kept beside it. Nothing was changed "
+                                     "in the hooks")};
+    }
+    if (auto ok = os::rename_file(place->hook, place->before); !ok) return ok.error();
+    out.chained = true;
+  }
+  if (auto ok = os::make_directories(os::parent_of(place->hook)); !ok) return ok.error();
+  if (auto ok = os::write_file(place->hook, hook_text(), os::Durability::Synced, 0755); !ok)
+    return ok.error();
+  return out;
+}
+
+Result<HookRemoved> uninstall_hook(const std::string& repository) {
+  auto place = find_place(repository);
+  if (!place) return place.error();
+  HookRemoved out;
+  const auto present = os::read_file(place->hook);
+  out.was_there = present && is_ours(*present);
+  if (!out.was_there) return out;
+  if (os::exists(place->before)) {
+    if (auto ok = os::rename_file(place->before, place->hook); !ok) return ok.error();
+    out.restored = true;
+  } else {
+    os::remove_file(place->hook);
+  }
+  for (const char* key : {"stint.guarded", "stint.descends", "stint.fenceref"}) {
+    if (auto end = place->git.run({"config", "--unset-all", key}); !end) return end.error();
+  }
+  return out;
+}
+
+}  // namespace stint::guard

@@ -1,0 +1,44 @@
+// The hook for repositories that one runs oneself: the server refuses by itself whoever lies about
+// a token, forces, deletes, or writes without one.
+//
+// A reference-transaction hook, because only there the fence and the branch are both locked while
+// it decides (pre-receive and update leave a window, facts/git.md A5). Plain sh: our program does
+// not run there. tests/guard_git compares each of its decisions with core/fence.h. G5
+//
+// It cannot ask the store: that a raised token was really issued is the client's word. What it
+// keeps is that no fence ever goes down, and that nothing is written beside it.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace stint::guard {
+
+constexpr std::string_view kHookVersion = "1";
+
+struct HookOptions {
+  std::string repository;             // the path of a repository: bare, or its .git
+  std::vector<std::string> branches;  // full names; '*' at the end: all that begin so; empty: all
+  std::string fence;                  // the fence's ref; empty: any fence
+};
+
+struct HookInstalled {
+  bool already = false;  // nothing had to be changed
+  bool chained = false;  // another hook was there, and is run first
+  std::string path;      // of the hook
+  std::string fsync;     // what core.fsync is now
+};
+
+std::string_view hook_text();
+Result<HookInstalled> install_hook(const HookOptions& options);
+
+struct HookRemoved {
+  bool was_there = false;
+  bool restored = false;  // the hook that had been there before
+};
+Result<HookRemoved> uninstall_hook(const std::string& repository);
+
+}  // namespace stint::guard

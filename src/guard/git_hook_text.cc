@@ -1,0 +1,161 @@
+#include "guard/git_hook.h"
+
+namespace stint::guard {
+namespace {
+
+// Configuration of the repository:
+//   stint.guarded   "PATTERN FENCE", any number: who touches a ref of the pattern must carry that
+//                   fence ("*": any); without one: refs/heads/* *
+//   stint.fenceref  the prefix of fences; default refs/fence/
+//   stint.descends  "NEW OLD", any number: generations that an operator has declared to follow
+constexpr std::string_view kText = R"HOOK(#!/bin/sh
+# stint-guard-hook 1
+# Refuses whatever would write to a guarded branch without a fence that is at least as high as the one
+# that stands, or would lower, force or delete a fence. Installed and removed by
+# 'stint guard install' and 'stint guard uninstall'; do not edit.
+LC_ALL=C
+export LC_ALL
+updates=$(cat)
+before="${0%/*}/reference-transaction.before-stint"
+if [ -x "$before" ]; then
+  printf '%s\n' "$updates" | "$before" "$@" || exit 1
+fi
+# Only here every ref of the transaction is locked, and compared with its old value.
+[ "$1" = prepared ] || exit 0
+
+refuse() {
+  echo "stint: refused: $*" >&2
+  exit 1
+}
+none() {
+  case "$1" in *[!0]*) return 1 ;; esac
+  return 0
+}
+hex() { # TEXT LEAST MOST
+  case "$1" in *[!0-9a-f]*) return 1 ;; esac
+  [ ${#1} -ge "$2" ] && [ ${#1} -le "$3" ]
+}
+number() { # TEXT LEAST
+  case "$1" in '' | *[!0-9]* | 0?*) return 1 ;; esac
+  [ ${#1} -le 16 ] && [ "$1" -ge "$2" ] && [ "$1" -le 9007199254740991 ]
+}
+# Sets f_resource f_generation f_token f_seq f_claim; fails on anything that is no fence.
+parse() {
+  n=0
+  while IFS= read -r line; do
+    n=$((n + 1))
+    case "$n $line" in
+      '1 stint fence 1') ;;
+      '2 resource '?*) f_resource=${line#resource } ;;
+      '3 generation '*) f_generation=${line#generation }; hex "$f_generation" 32 32 || return 1 ;;
+      '4 token '*) f_token=${line#token }; number "$f_token" 1 || return 1 ;;
+      '5 seq '*) f_seq=${line#seq }; number "$f_seq" 0 || return 1 ;;
+      '6 claim -') f_claim=- ;;
+      '6 claim '*) f_claim=${line#claim }; hex "$f_claim" 32 64 || return 1 ;;
+      '7 owner '*) ;;
+      '8 nonce '*) hex "${line#nonce }" 32 32 || return 1 ;;
+      '9 used '?*' '?*) ;;
+      *) return 1 ;;
+    esac
+  done
+  [ $n -ge 8 ]
+}
+load() { # OBJECT
+  kind=$(git cat-file -t "$1" 2>/dev/null) || return 1
+  case "$kind" in
+    blob) text=$(git cat-file blob "$1" && echo .) || return 1 ;;
+    commit) text=$(git cat-file commit "$1" | sed '1,/^$/d' && echo .) || return 1 ;;
+    *) return 1 ;;
+  esac
+  text=${text%.}
+  case "$text" in *'
+') ;; *) return 1 ;; esac
+  text=${text%?}
+  parse <<EOF
+$text
+EOF
+}
+# The value that stands now: under the lock, so it cannot change while we decide.
+standing() { # OLD REF
+  current=$1
+  none "$1" || return 0
+  current=$(git rev-parse -q --verify "$2" 2>/dev/null)
+  case "$?" in
+    0) return 0 ;;
+    1) ;;
+    *) refuse "$2 cannot be read" ;;
+  esac
+  [ -e "$(git rev-parse --git-path "$2")" ] && refuse "$2 is damaged"
+  current=
+}
+descends() { # NEW OLD
+  git config --get-all stint.descends | grep -qxF "$1 $2"
+}
+# Decides about one fence: REF, the object that stands (may be empty), the new object.
+judge() {
+  none "$3" && refuse "the fence $1 must not be deleted"
+  load "$3" || refuse "what was pushed as the fence $1 is no fence"
+  [ -n "$2" ] || return 0
+  n_resource=$f_resource n_generation=$f_generation n_token=$f_token n_seq=$f_seq n_claim=$f_claim
+  load "$2" || refuse "the fence $1 is unreadable; whoever runs this server must look at it"
+  [ "$n_resource" = "$f_resource" ] || refuse "the fence $1 belongs to another resource"
+  if [ "$n_generation" != "$f_generation" ]; then
+    descends "$n_generation" "$f_generation" ||
+      refuse "the fence $1 is of another store's life; an operator must say that this one follows it"
+    [ "$n_token" -gt "$f_token" ] ||
+      refuse "stale: token $n_token, and the fence $1 stands at $f_token"
+    return 0
+  fi
+  [ "$n_token" -ge "$f_token" ] ||
+    refuse "stale: token $n_token, and the fence $1 stands at $f_token"
+  [ "$n_token" -eq "$f_token" ] || return 0
+  [ "$f_claim" = - ] || [ "$n_claim" = "$f_claim" ] ||
+    refuse "the fence $1 has token $n_token under another claim"
+  [ "$n_seq" -gt "$f_seq" ] || refuse "the fence $1 has seen this push or a later one"
+}
+
+prefix=$(git config --get stint.fenceref) || prefix=refs/fence/
+guarded=$(git config --get-all stint.guarded) || guarded='refs/heads/* *'
+fences=
+created=
+while read -r old new ref; do
+  case "$ref" in
+    "$prefix"*)
+      standing "$old" "$ref"
+      judge "$ref" "$current" "$new"
+      fences="$fences $ref "
+      [ -n "$current" ] || created="$created $ref "
+      ;;
+  esac
+done <<EOF
+$updates
+EOF
+while read -r old new ref; do
+  case "$ref" in '' | "$prefix"*) continue ;; esac
+  while read -r pattern fence; do
+    case "$ref" in $pattern) ;; *) continue ;; esac
+    case "$fences" in
+      *" $fence "*) carried=$fence ;;
+      ?*) [ "$fence" = '*' ] || refuse "$ref is guarded by $fence, which this push does not carry"
+        carried=${fences# } carried=${carried%% *} ;;
+      *) refuse "$ref is guarded: push it with 'stint push', inside 'stint run'" ;;
+    esac
+    case "$created" in *" $carried "*) refuse "$carried is new: seal in a push of its own first" ;; esac
+    none "$new" && refuse "$ref is guarded and must not be deleted"
+    standing "$old" "$ref"
+    [ -z "$current" ] || git merge-base --is-ancestor "$current" "$new" ||
+      refuse "$ref is guarded and must not be forced"
+  done <<EOF
+$guarded
+EOF
+done <<EOF
+$updates
+EOF
+exit 0
+)HOOK";
+
+}  // namespace
+
+std::string_view hook_text() { return kText; }
+
+}  // namespace stint::guard

@@ -1,0 +1,206 @@
+#include "guard/git_remote.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "os/clock.h"
+
+namespace stint::guard {
+namespace {
+
+// Our own git's words (in English: git_command.h) for failures before anything was sent.
+bool nothing_was_sent(const std::string& talk) {
+  constexpr std::string_view kWords[] = {
+      "does not support --atomic push",
+      "does not appear to be a git repository",
+      "Could not read from remote repository",
+      "unable to access '",
+      "Could not resolve host",
+      "unable to look up",
+      "unable to connect to",
+      "could not read Username",
+      "could not read Password",
+      "Authentication failed for",
+      "Connection refused",
+      "hung up upon initial contact",
+      "can't be combined with refspecs",
+      "protocol '",
+  };
+  return std::ranges::any_of(kWords, [&](std::string_view w) { return talk.find(w) != talk.npos; });
+}
+
+std::string first_word(std::string_view text) {
+  return std::string(text.substr(0, text.find_first_of("\t \n")));
+}
+
+}  // namespace
+
+PushFate fate_of_push(int exit_code, const std::vector<RefLine>& lines, const std::string& talk,
+                      const std::string& fence, std::string* why) {
+  const RefLine* of_fence = find_line(lines, fence);
+  const auto any = [&](RefFate fate) {
+    const auto found = std::ranges::find(lines, fate, &RefLine::fate);
+    if (found != lines.end() && !found->reason.empty())
+      *why = cat(printable(found->ref), ": ", printable(found->reason));
+    return found != lines.end();
+  };
+  if (of_fence == nullptr) {
+    *why = git_words(talk);
+    return nothing_was_sent(talk) ? PushFate::Unreached : PushFate::Unknown;
+  }
+  if (any(RefFate::NoReport)) return PushFate::Unknown;
+  const bool all_done =
+      std::ranges::all_of(lines, [](const RefLine& line) { return line.fate == RefFate::Done; });
+  if (all_done) return exit_code == 0 ? PushFate::Landed : PushFate::Unknown;
+  if (of_fence->fate == RefFate::Stale) {
+    *why = "the fence has moved";
+    return PushFate::Moved;
+  }
+  if (any(RefFate::Behind) || any(RefFate::Stale)) return PushFate::Conflict;
+  if (any(RefFate::Refused)) {
+    *why = cat(*why, " (", git_words(talk), ")");
+    return PushFate::Refused;
+  }
+  *why = git_words(talk);
+  return PushFate::Locked;
+}
+
+StandingFence GitRemote::parse(GitObject kind, std::string oid, std::string raw) {
+  StandingFence out{.oid = std::move(oid), .fence = {}, .unreadable = {}, .raw = std::move(raw)};
+  std::string text = out.raw;
+  if (kind == GitObject::Commit) {
+    auto commit = parse_fence_commit(out.raw);
+    if (!commit) {
+      out.unreadable = commit.error().message;
+      return out;
+    }
+    text = std::move(commit->text);
+  }
+  auto fence = parse_git_fence(text);
+  if (fence) {
+    out.fence = std::move(*fence);
+  } else {
+    out.unreadable = fence.error().message;
+  }
+  return out;
+}
+
+Result<std::string> GitRemote::oid_at_server(const std::string& ref) const {
+  auto end = git_.run({"ls-remote", "--", place_.url, ref});
+  if (!end) return end.error();
+  if (!end->ok()) return unavailable(git_words(end->talk)).during("asking the git server");
+  // "refs/fence/x" also matches "refs/heads/refs/fence/x": only the exact name counts.
+  for (const std::string_view line : split(end->out, '\n')) {
+    if (line.ends_with(cat("\t", ref))) return first_word(line);
+  }
+  return std::string();
+}
+
+Result<std::string> GitRemote::object(const std::string& oid) const {
+  const char* kind = object_kind(place_.ref) == GitObject::Commit ? "commit" : "blob";
+  auto end = git_.run({"cat-file", kind, oid});
+  if (!end) return end.error();
+  if (!end->ok()) return Error{Code::Failed, git_words(end->talk)};
+  return std::move(end->out);
+}
+
+Result<StandingFence> GitRemote::read() const {
+  constexpr int kMostTries = 5;  // it may move between the two questions
+  std::string why;
+  for (int i = 0; i < kMostTries; ++i) {
+    auto oid = oid_at_server(place_.ref);
+    if (!oid) return oid.error();
+    if (oid->empty()) return StandingFence{};
+    const GitObject kind = object_kind(place_.ref);
+    if (auto raw = object(*oid)) return parse(kind, *oid, std::move(*raw));
+    std::vector<std::string> words = {"fetch", "--no-tags", "--quiet", "--no-write-fetch-head",
+                                      "--refmap="};
+    // Never in the user's own repository: it would become a shallow one.
+    if (place_.scratch) words.emplace_back("--depth=1");
+    words.insert(words.end(), {"--", place_.url, place_.ref});
+    auto fetched = git_.run(words);
+    if (fetched && fetched->talk.find("unknown option") != std::string::npos) {
+      std::erase(words, "--no-write-fetch-head");  // git 2.29 has it first
+      fetched = git_.run(words);
+    }
+    if (!fetched) return fetched.error();
+    if (auto raw = object(*oid)) return parse(kind, *oid, std::move(*raw));
+    why = git_words(fetched->talk);
+    if (fetched->ok()) {
+      auto again = oid_at_server(place_.ref);
+      if (again && *again == *oid)
+        return StandingFence{
+            .oid = *oid, .fence = {}, .unreadable = "it is no fence of ours", .raw = {}};
+    }
+  }
+  return unavailable(why).during(cat("reading the fence ", place_.ref));
+}
+
+Result<GitRemote::Prepared> GitRemote::prepare(const PushPlan& plan) const {
+  const GitObject kind = object_kind(place_.ref);
+  Prepared out{.oid = {}, .raw = encode(plan.fence), .expected = plan.expected};
+  if (kind == GitObject::Commit) {
+    auto tree = git_.line({"hash-object", "-t", "tree", "-w", "/dev/null"}, "making a fence");
+    if (!tree) return tree.error();
+    const auto wall = os::SystemClock().wall().time_since_epoch();
+    const auto at_s = std::chrono::duration_cast<std::chrono::seconds>(wall).count();
+    out.raw = encode_commit({.tree = *tree, .parent = plan.expected, .at_s = at_s}, out.raw);
+  }
+  std::vector<std::string> words = {"hash-object",  "-w",
+                                    "-t",           kind == GitObject::Commit ? "commit" : "blob",
+                                    "--no-filters", "--stdin"};
+  if (!plan.expected_file.empty()) words.push_back(plan.expected_file);
+  auto end = git_.run(words, Git::kShort, out.raw);
+  if (!end) return end.error();
+  if (!end->ok()) return Error{Code::Failed, git_words(end->talk)}.during("making a fence");
+  const auto oids = split(end->out, '\n');
+  out.oid = std::string(oids.front());
+  if (!plan.expected_file.empty()) {
+    if (oids.size() < 2) return Error{Code::Failed, "git did not name the remembered fence"};
+    out.expected = std::string(oids[1]);
+  }
+  return out;
+}
+
+Result<PushEnd> GitRemote::push(const PushPlan& plan) const {
+  auto prepared = prepare(plan);
+  if (!prepared) return prepared.error();
+  PushEnd out{.fate = PushFate::Unknown,
+              .why = {},
+              .talk = {},
+              .oid = prepared->oid,
+              .expected = prepared->expected,
+              .raw = std::move(prepared->raw)};
+  if (!plan.expected_file.empty() && plan.confirm && !plan.confirm()) {
+    out.fate = PushFate::Moved;
+    out.expected.clear();
+    return out;
+  }
+  // Never --force nor '+': both make git leave out the comparison (facts: trap 2). G5
+  std::vector<std::string> words = {
+      "push", "--porcelain", "--atomic",
+      cat("--force-with-lease=", place_.ref, ":", prepared->expected)};
+  if (!plan.verify) words.emplace_back("--no-verify");
+  words.insert(words.end(), {"--", place_.remote});
+  words.push_back(cat(prepared->oid, ":", place_.ref));
+  for (const BranchUpdate& branch : plan.branches)
+    words.push_back(cat(branch.oid, ":", branch.ref));
+  auto end = git_.run(words, plan.limit);
+  if (!end) {
+    if (end.error().code != Code::UnknownOutcome) return end.error();
+    out.why = end.error().message;
+    return out;
+  }
+  out.talk = std::move(end->talk);
+  out.fate =
+      fate_of_push(end->exit_code, parse_porcelain(end->out), out.talk, place_.ref, &out.why);
+  return out;
+}
+
+Result<GitEnd> GitRemote::remove(const std::string& oid) const {
+  return git_.run({"push", "--porcelain", "--no-verify",
+                   cat("--force-with-lease=", place_.ref, ":", oid), "--", place_.remote,
+                   cat(":", place_.ref)});
+}
+
+}  // namespace stint::guard

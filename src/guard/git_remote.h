@@ -1,0 +1,102 @@
+// One fence at one git server: read it, and push with it. Knows git, decides nothing.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "guard/git_command.h"
+#include "guard/git_fence.h"
+#include "guard/git_porcelain.h"
+
+namespace stint::guard {
+
+struct StandingFence {
+  std::string oid;                // empty: there is no fence
+  std::optional<GitFence> fence;  // empty: none, or unreadable
+  std::string unreadable;         // why
+  std::string raw;                // the object's own bytes
+};
+
+// A branch or tag to be pushed with the fence.
+struct BranchUpdate {
+  std::string oid;
+  std::string ref;
+};
+
+enum class PushFate {
+  Landed,     // fence and branches
+  Moved,      // nothing: the fence was not where we expected it
+  Locked,     // nothing: somebody else's push was in the way, or a branch moved meanwhile
+  Conflict,   // nothing: the branch has moved on, the fence stands
+  Refused,    // nothing: the server, or the user's hook, said no
+  Unreached,  // nothing was sent
+  Unknown,    // sent, no answer
+};
+
+struct PushEnd {
+  PushFate fate = PushFate::Unknown;
+  std::string why;       // in git's words
+  std::string talk;      // all that git and the hooks said
+  std::string oid;       // of the fence object that was to be put there
+  std::string expected;  // what was expected to stand there before
+  std::string raw;       // its bytes
+};
+
+struct PushPlan {
+  std::string expected;  // the fence's object now; empty: there must be none
+  // Told apart from `expected`: bytes from which git itself computes it. Empty: `expected` holds.
+  std::string expected_file = {};
+  // Asked after git has read that file: whether it is still what it was. No: Moved, nothing sent.
+  std::function<bool()> confirm = {};
+  GitFence fence;
+  std::vector<BranchUpdate> branches = {};
+  bool verify = false;  // runs the user's pre-push hook
+  Millis limit{300'000};
+};
+
+class GitRemote {
+ public:
+  struct Place {
+    std::string remote;  // what `git push` is told
+    std::string url;     // where the fence is read: the push URL
+    std::string ref;     // of the fence
+    bool scratch = false;
+  };
+  GitRemote(Git git, Place place) : git_(std::move(git)), place_(std::move(place)) {}
+
+  const Git& git() const { return git_; }
+  const Place& place() const { return place_; }
+
+  // Asks the server. Code::Unavailable: it could not be asked.
+  Result<StandingFence> read() const;
+  // The object of a ref at the server; empty: there is none.
+  Result<std::string> oid_at_server(const std::string& ref) const;
+  // What git says of our bytes: a fence that is stored here already.
+  static StandingFence parse(GitObject kind, std::string oid, std::string raw);
+
+  // REQUIRES: plan.fence is unlike every fence that ever stood there (its nonce).
+  Result<PushEnd> push(const PushPlan& plan) const;
+  // Takes the fence away if it is `oid`: for the probe's own scratch fence.
+  Result<GitEnd> remove(const std::string& oid) const;
+
+ private:
+  struct Prepared {
+    std::string oid;
+    std::string raw;
+    std::string expected;
+  };
+  Result<Prepared> prepare(const PushPlan& plan) const;
+  Result<std::string> object(const std::string& oid) const;
+
+  Git git_;
+  Place place_;
+};
+
+// Pure: from what `git push --porcelain` printed. `Moved` and `Locked` are guesses by words, which
+// a read of the fence must confirm.
+PushFate fate_of_push(int exit_code, const std::vector<RefLine>& lines, const std::string& talk,
+                      const std::string& fence, std::string* why);
+
+}  // namespace stint::guard

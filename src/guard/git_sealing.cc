@@ -1,0 +1,191 @@
+#include "guard/git_sealing.h"
+
+#include "base/text.h"
+#include "guard/git_commit_fence.h"
+#include "guard/git_guard.h"
+#include "guard/git_probe.h"
+#include "os/pause.h"
+#include "os/random.h"
+#include "os/temp_folder.h"
+
+namespace stint::guard {
+namespace {
+
+GitFence fence_of(const core::Fence& fence, const SealRequest& request, std::uint64_t seq) {
+  os::SystemRandom random;
+  GitFence out{.fence = fence,
+               .seq = seq,
+               .claim = {},
+               .owner = request.pass.owner.text(),
+               .nonce = random.id_hex()};
+  if (request.pass.claim && !request.by_order) out.claim = request.pass.claim->hash();
+  return out;
+}
+
+}  // namespace
+
+Result<std::optional<GitFence>> next_seal(const StandingFence& standing,
+                                          const core::FenceDecision& decision,
+                                          const SealRequest& request, const std::string& target) {
+  if (decision.fence) return std::optional(fence_of(*decision.fence, request, 0));
+  // Equal to the fence.
+  const GitFence& fence = *standing.fence;
+  switch (is_ours(fence, request.pass)) {
+    case Ours::Yes: return std::optional<GitFence>();
+    case Ours::ByOrder:
+      if (request.by_order) return std::optional<GitFence>();
+      return std::optional(fence_of(fence.fence, request, fence.seq + 1));
+    case Ours::AnotherClaim:
+      // An order repeated after its token was taken up finds the holder's own fence.
+      if (request.by_order) return std::optional<GitFence>();
+      [[fallthrough]];
+    case Ours::No: break;
+  }
+  return Error{Code::Failed, cat(quoted(target), ": ", kAnotherClaim, ". Nothing was changed.")};
+}
+
+Error not_sealed(const std::string& target, const PushEnd& last) {
+  const std::string what = cat(quoted(target), " was not sealed: ", last.why);
+  switch (last.fate) {
+    case PushFate::Refused:
+    case PushFate::Conflict: return {Code::Failed, cat(what, ". Nothing was changed.")};
+    case PushFate::Unknown:
+      return {Code::UnknownOutcome, cat(what, ". The fence may have been raised; seal again")};
+    case PushFate::Landed:
+    case PushFate::Moved:
+    case PushFate::Locked:
+    case PushFate::Unreached: break;
+  }
+  return {Code::Unavailable,
+          cat(what, last.fate == PushFate::Locked
+                        ? ". Other pushes were in the way every time; if none is going on, a "
+                          "server that crashed has left a .lock file, which whoever runs it removes"
+                        : "")};
+}
+
+Ours is_ours(const GitFence& fence, const Pass& pass) {
+  if (fence.fence.resource != pass.resource.text() || fence.fence.generation != pass.generation ||
+      fence.fence.token != pass.token) {
+    return Ours::No;
+  }
+  if (fence.claim.empty()) return Ours::ByOrder;
+  if (pass.claim) return fence.claim.matches(pass.claim->hash()) ? Ours::Yes : Ours::AnotherClaim;
+  const bool same = !pass.owner.empty() && fence.owner == pass.owner.text();
+  return same ? Ours::Yes : Ours::AnotherClaim;
+}
+
+GitFence next_fence(const GitFence& standing, const Pass& pass) {
+  os::SystemRandom random;
+  GitFence out = standing;
+  ++out.seq;
+  out.owner = pass.owner.text();
+  out.nonce = random.id_hex();
+  return out;
+}
+
+Refused refusal_at(const std::string& target, const StandingFence& standing) {
+  Refused out;
+  out.target = target;
+  if (!standing.fence) return out;
+  if (auto owner = Owner::parse(standing.fence->owner)) out.newest_owner = *owner;
+  return out;
+}
+
+Result<SealAnswer> seal_at(const GitRemote& remote, const std::string& target,
+                           const SealRequest& request, api::Fences* fences,
+                           StandingFence* standing) {
+  PushEnd last;
+  for (int i = 0; i < kMostTries; ++i) {
+    auto read = remote.read();
+    if (!read) {
+      if (last.fate == PushFate::Unknown && i > 0) return not_sealed(target, last);
+      return read.error();
+    }
+    if (!read->unreadable.empty() && !request.adopt) {
+      return Error{Code::Failed,
+                   cat(quoted(target), ": ", read->unreadable,
+                       ". Nothing was changed. An operator decides whether it is adopted")};
+    }
+    Refused why = refusal_at(target, *read);
+    const auto fence = read->fence ? std::optional(read->fence->fence) : std::nullopt;
+    auto decision = judge_seal(fence, request, fences, &why);
+    if (!decision) return decision.error();
+    if (decision->verdict != core::Verdict::Admitted) return SealAnswer(std::move(why));
+    auto next = next_seal(*read, *decision, request, target);
+    if (!next) return next.error();
+    if (!*next) {
+      if (standing != nullptr) *standing = std::move(*read);
+      // Ours already: also when an earlier try of this very seal got no answer.
+      return SealAnswer(Sealed{.already = i == 0});
+    }
+    auto end = remote.push({.expected = read->oid, .fence = **next, .limit = Git::kShort});
+    if (!end) return end.error();
+    last = std::move(*end);
+    if (last.fate == PushFate::Landed) {
+      if (standing != nullptr) {
+        *standing = {.oid = last.oid, .fence = **next, .unreadable = {}, .raw = last.raw};
+      }
+      return SealAnswer(Sealed{});
+    }
+    if (last.fate == PushFate::Unreached || last.fate == PushFate::Refused) break;
+    if (last.fate != PushFate::Moved) os::pause_for(kBetweenTries * (i + 1));
+  }
+  return not_sealed(target, last);
+}
+
+Result<std::string> canonical_git_target(const std::string& words) {
+  auto target = parse_git_target(words);
+  if (!target) return target.error();
+  auto url = push_url(Git(), *target);
+  if (!url) return url.error();
+  return canonical_git(*target, *url);
+}
+
+Result<PushFrom> repository_for(GitTarget& target) {
+  const Git here;
+  if (auto ok = check_git_version(here); !ok) return ok.error();
+  auto url = push_url(here, target);
+  if (!url) return url.error();
+  if (!target.named) {
+    target.remote = *url;
+    if (auto name = remote_with_url(here, *url); !name.empty()) {
+      target.remote = std::move(name);
+      target.named = true;
+    }
+  }
+  if (target.named) return PushFrom{here, *url};
+  auto folder = os::TempFolder::make("stint-git-");
+  if (!folder) return folder.error();
+  const Git scratch(folder->path());
+  auto made = scratch.line({"init", "--quiet", "--bare", "--template=", folder->path()},
+                           "making a repository to push from");
+  if (!made) return made.error();
+  return PushFrom{scratch, *url, std::move(*folder)};
+}
+
+Result<SealAnswer> seal_git(const std::string& words, const SealRequest& request,
+                            api::Fences* fences) {
+  auto target = parse_git_target(words);
+  if (!target) return target.error();
+  auto from = repository_for(*target);
+  if (!from) return from.error();
+  const std::string name = canonical_git(*target, from->url);
+  if (target->fallback == GitFallback::SealCommit) {
+    return seal_by_commit(from->git, {target->remote, from->url, target->branch}, name, request,
+                          fences);
+  }
+  const GitRemote at(from->git, {.remote = target->remote,
+                                 .url = from->url,
+                                 .ref = fence_ref(target->fence_prefix, request.pass.resource),
+                                 .scratch = !target->named});
+  return seal_at(at, name, request, fences, nullptr);
+}
+
+Guard git_guard() {
+  return {.settle_words = [](const Target& target) { return canonical_git_target(target.words); },
+          .seal = [](const Target& target, const SealRequest& request,
+                     api::Fences* fences) { return seal_git(target.words, request, fences); },
+          .check = [](const Target& target, api::Fences*) { return probe_git(target.words); }};
+}
+
+}  // namespace stint::guard
