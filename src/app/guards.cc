@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "guard/directory_guard.h"
 #include "guard/file_guard.h"
+#include "guard/git_guard.h"
 #include "guard/path_check.h"
 #include "guard/words.h"
 
@@ -23,6 +24,7 @@ guard::Guards guards() {
       .check = guard::check_path};
   table[guard::TargetKind::Admit] = guard::store_guard();
   table[guard::TargetKind::Postgres] = postgres_guard();
+  table[guard::TargetKind::Git] = guard::git_guard();
   return table;
 }
 

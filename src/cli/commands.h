@@ -24,6 +24,7 @@ extern const Command kProgress;
 extern const Command kWrite;
 extern const Command kPublish;
 extern const Command kForget;
+extern const Command kPush;
 extern const Command kConfig;
 extern const Command kDoctor;
 extern const Command kStore;

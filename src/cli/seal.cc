@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
+#include "cli/guard_git.h"
 #include "cli/guard_postgres.h"
 #include "cli/guarding.h"
 #include "cli/seals.h"
@@ -152,11 +153,17 @@ int seal_command(Session& session) {
 
 // ---- guard
 
-constexpr std::array<std::string_view, 4> kGuardExamples = {
-    "stint guard check admit:deploy", "stint guard install postgres://admin@db.example/blog",
+constexpr std::array<std::string_view, 5> kGuardExamples = {
+    "stint guard check git:origin/main",
+    "stint guard install /srv/git/blog.git --branch main --resource blog-repo",
+    "stint guard install postgres://admin@db.example/blog",
     "stint guard protect postgres://admin@db.example/blog posts --resource blog-repo",
     "stint guard uninstall @/etc/stint/blog-database-url"};
-constexpr std::array<Option, 2> kGuardOptions = {kProtectResourceOption, kUnprotectOption};
+constexpr std::array<Option, 3> kGuardOptions = {
+    {{"--resource", "R",
+      "protect: whose token its writes must show; install PATH.git: whose fence"},
+     kUnprotectOption,
+     kBranchOption}};
 
 Result<std::vector<guard::CheckLine>> lines_of(Session& session, const std::string& text) {
   if (is_postgres_place(text) && text.find('#') == text.npos) return postgres_check(session);
@@ -197,8 +204,9 @@ struct Place {
   int (*uninstall)(Session&);
   int (*table)(Session&);  // protect and unprotect; null: it has no tables
 };
-constexpr std::array<Place, 1> kPlaces = {
-    {{is_postgres_place, postgres_install, postgres_uninstall, postgres_table}}};
+constexpr std::array<Place, 2> kPlaces = {
+    {{is_git_place, git_install, git_uninstall, nullptr},
+     {is_postgres_place, postgres_install, postgres_uninstall, postgres_table}}};
 
 int guard_command(Session& session) {
   const auto& operands = session.words().operands();
@@ -214,7 +222,7 @@ int guard_command(Session& session) {
     }
   }
   return session.fail(
-      invalid("usage: stint guard check TARGET, install|uninstall postgres://..., "
+      invalid("usage: stint guard check TARGET, install|uninstall PATH.git|postgres://..., "
               "protect|unprotect postgres://... TABLE"));
 }
 
@@ -246,13 +254,18 @@ const Command kGuard = {
     .operands = "check TARGET | install|uninstall PLACE | protect|unprotect PLACE TABLE",
     .summary = "put a guard in front of a target, look at it, take it away",
     .details =
-        "check shows the fence, what crashed writers left, and what weakens the guard.\n\n"
+        "check shows the fence, what crashed writers left, and what weakens the guard; at a git "
+        "server it makes, moves and takes away a scratch fence.\n\n"
+        "In a git repository that you run yourself (PATH.git): install puts a "
+        "reference-transaction hook there, which refuses whoever lies about a token, forces, "
+        "deletes, or pushes to a guarded branch without a fence. A hook that is there already is "
+        "kept and runs first. It also adds reference to core.fsync, so that a power cut does not "
+        "roll a fence back.\n\n"
         "In a PostgreSQL database: install puts the functions stint.admit and stint.seal there; "
         "again is no change. protect makes a table and its partitions refuse every write whose "
         "transaction does not show a current token: set local stint.token = 'N'. uninstall removes "
         "all of it, and refuses while tables are protected. TABLE is written as in SQL. No "
-        "password "
-        "on the command line: PGPASSFILE, or @FILE for a file that holds the URL.",
+        "password on the command line: PGPASSFILE, or @FILE for a file that holds the URL.",
     .examples = kGuardExamples,
     .options = kGuardOptions,
     .least_operands = 2,

@@ -1,0 +1,56 @@
+#include "cli/guard_git.h"
+
+#include "api/json.h"
+#include "base/text.h"
+#include "cli/exit_codes.h"
+#include "guard/git_fence.h"
+#include "guard/git_hook.h"
+#include "guard/git_target.h"
+
+namespace stint::cli {
+
+bool is_git_place(std::string_view word) { return word.find("://") == word.npos; }
+
+int git_install(Session& session) {
+  const Words& words = session.words();
+  guard::HookOptions options{.repository = words.operands()[1], .branches = {}, .fence = {}};
+  for (const std::string& name : words.values("--branch")) {
+    auto branch = guard::full_branch(name);
+    if (!branch) return session.fail(branch.error());
+    options.branches.push_back(*branch);
+  }
+  if (const auto name = words.value("--resource")) {
+    auto resource = ResourceName::parse(*name);
+    if (!resource) return session.fail(resource.error());
+    options.fence = guard::fence_ref(guard::kFencePrefix, *resource);
+  }
+  auto done = guard::install_hook(options);
+  if (!done) return session.fail(done.error());
+  if (session.json()) {
+    session.print(
+        api::to_json(std::vector<api::JsonField>{{"hook", done->path},
+                                                 {"version", std::string(guard::kHookVersion)},
+                                                 {"already", done->already},
+                                                 {"chained", done->chained},
+                                                 {"core_fsync", done->fsync}}));
+    return kDone;
+  }
+  session.say(done->already ? cat("the hook was there already: ", printable(done->path))
+                            : cat("installed: ", printable(done->path)));
+  if (done->chained) session.say("the hook that was there before is kept, and runs first");
+  session.say(cat("core.fsync is ", printable(done->fsync),
+                  ": a fence survives a power cut (needs git 2.36 or newer on the server)"));
+  return kDone;
+}
+
+int git_uninstall(Session& session) {
+  auto done = guard::uninstall_hook(session.words().operands()[1]);
+  if (!done) return session.fail(done.error());
+  session.say(!done->was_there ? "there was no hook of stint"
+              : done->restored ? "removed; the hook that was there before is back"
+                               : "removed: this server no longer refuses by itself. Fences and "
+                                 "core.fsync are left as they are");
+  return kDone;
+}
+
+}  // namespace stint::cli

@@ -1,0 +1,125 @@
+// stint push: a fenced git push.
+#include <array>
+#include <cstdio>
+
+#include "api/json.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/exit_codes.h"
+#include "cli/guarding.h"
+#include "guard/git_defaults.h"
+#include "guard/git_guard.h"
+
+namespace stint::cli {
+namespace {
+
+Result<guard::GitPush> request_of(Session& session) {
+  const Words& words = session.words();
+  const auto& operands = words.operands();
+  const auto operand = [&](std::size_t at) {
+    return at < operands.size() ? std::optional(operands[at]) : std::nullopt;
+  };
+  auto pass = pass_of(session);
+  if (!pass) return pass.error();
+  auto where = guard::where_to_push(operand(0), operand(1));
+  if (!where) return where.error();
+  auto limit = session.duration("--timeout", Millis(300'000));
+  if (!limit) return limit.error();
+  if (const auto prefix = words.value("--fence-ref")) where->target.fence_prefix = *prefix;
+  if (const auto fallback = words.value("--fallback")) {
+    if (*fallback != "seal-commit")
+      return invalid(cat("--fallback ", quoted(*fallback), " is not known: seal-commit"));
+    where->target.fallback = guard::GitFallback::SealCommit;
+  }
+  return guard::GitPush{.pass = std::move(*pass),
+                        .target = std::move(where->target),
+                        .source = std::move(where->source),
+                        .dry_run = words.has("--dry-run"),
+                        .limit = *limit,
+                        .fences = [&session]() -> Result<api::Fences*> {
+                          auto opened = session.open();
+                          if (!opened) return opened.error();
+                          return &(*opened)->fences();
+                        },
+                        .tell =
+                            [&session](const std::string& talk) {
+                              if (!session.quiet() && !session.json())
+                                std::fwrite(talk.data(), 1, talk.size(), stderr);
+                            }};
+}
+
+int push_command(Session& session) {
+  auto request = request_of(session);
+  if (!request) return session.fail(request.error());
+  auto pushed = guard::push_git(*request);
+  if (!pushed) return session.fail(pushed.error());
+  if (const auto* no = std::get_if<guard::Refused>(&pushed->answer))
+    return refused(session, *no, request->pass);
+  if (pushed->warned) warned(session, *pushed->warned, request->pass);
+  const auto& written = std::get<guard::Written>(pushed->answer);
+  if (session.json()) {
+    session.print(api::to_json(std::vector<api::JsonField>{
+        {"target", pushed->target},
+        {"ref", request->target.branch},
+        {"oid", pushed->oid},
+        {"resource", request->pass.resource.text()},
+        {"token", static_cast<std::int64_t>(request->pass.token.number())},
+        {"sealed", pushed->sealed},
+        {"already", written.already},
+        {"dry_run", request->dry_run}}));
+  } else {
+    session.say(cat(request->dry_run ? "would push " : "pushed ", pushed->oid.substr(0, 12), " to ",
+                    printable(request->target.branch), " of ", printable(request->target.remote),
+                    " with token ", request->pass.token.number(),
+                    pushed->sealed ? " (sealed first)" : ""));
+  }
+  return kDone;
+}
+
+constexpr std::array<Option, 9> kPushOptions = {{
+    kResourceOption,
+    kTokenOption,
+    kModeOption,
+    kKeyOption,
+    kLiveOption,
+    {"--fence-ref", "PREFIX",
+     "where fences are kept at the server (default refs/fence/; refs/heads/fence/ makes them "
+     "branches, which a forge can protect)"},
+    {"--fallback", "HOW",
+     "seal-commit: for servers without atomic pushes, seal with empty commits on the branch"},
+    {"--timeout", "D", "give up waiting for the server after this long (default 5m)"},
+    {"--dry-run", "", "decide, and push nothing"},
+}};
+constexpr std::array<std::string_view, 3> kPushExamples = {
+    "stint run blog-repo --seal git:origin/main -- ./agent.sh   # in agent.sh: stint push",
+    "stint push origin main",
+    "stint push origin HEAD:refs/heads/drafts --json",
+};
+
+}  // namespace
+
+const Command kPush = {
+    .name = "push",
+    .operands = "[REMOTE [REF]]",
+    .summary = "push a branch if this run still holds the lease",
+    .details =
+        "Pushes the branch and the lease's fence in one atomic push: the server itself refuses "
+        "both "
+        "if a newer holder has sealed or pushed, however late this one wakes up. Never forces. "
+        "Without REMOTE and REF: the current branch, to where git push would put it. REF is "
+        "BRANCH, SOURCE:BRANCH or a full name; a tag is written refs/tags/NAME.\n"
+        "If no fence of this token stands at the server, it is sealed first, in a push of its own. "
+        "Your pre-push hook runs once, on the branch.\n"
+        "Exit code 13: refused, a newer holder is there. 1: a conflict (fetch and rebase, then "
+        "push "
+        "again; the fence still stands) or the server said no. 14: it may have landed. 69: the "
+        "server or the store was not reached. In all but 14 nothing was changed.",
+    .examples = kPushExamples,
+    .options = kPushOptions,
+    .least_operands = 0,
+    .most_operands = 2,
+    .runs_command = false,
+    .run = push_command,
+};
+
+}  // namespace stint::cli
