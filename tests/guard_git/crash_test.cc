@@ -1,0 +1,146 @@
+// Kill -9 at each system call of the push's two ends: branch and fence are whole, the fence never
+// goes down, and the next holder goes on.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "base/text.h"
+#include "tests/guard_git/git_world.h"
+#include "tests/support/sweeper.h"
+
+namespace stint::test {
+namespace {
+
+// Locks that a killed server left behind, taken away as its administrator would.
+int clear_locks(const std::string& repository) {
+  int found = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(repository)) {
+    if (entry.path().extension() != ".lock") continue;
+    std::filesystem::remove(entry.path());
+    ++found;
+  }
+  return found;
+}
+
+struct Before {
+  std::string main;
+  std::string fence;
+  std::uint64_t seq = 0;
+};
+
+class GitCrash : public testing::Test {
+ protected:
+  Before look() const {
+    return {world.main(), world.fence(), parse_digits(world.fence_line("seq")).value_or(0)};
+  }
+  // Whole old, whole new, or the safe half: the fence raised and nothing written.
+  std::string whole(const Before& before, const std::string& pushed) const {
+    const std::string main = world.main();
+    const std::string fence = world.fence();
+    if (main != before.main && main != pushed) return cat("main is torn: ", main);
+    if (fence.empty() || world.fence_line("token").empty()) return "the fence is torn";
+    if (world.fence_line("token") != grant.token) return "the fence's token changed";
+    if (parse_digits(world.fence_line("seq")).value_or(0) < before.seq)
+      return "the fence went down";
+    if (main == pushed && fence == before.fence) return "written, and the fence not moved";
+    return {};
+  }
+  // The next holder seals, reads and writes.
+  std::string next_goes_on() {
+    const Grant next = world.take("next");
+    const auto sealed = world.seal(next);
+    if (!sealed) return cat("the next holder could not seal: ", sealed.error().message);
+    world.git("b", {"fetch", "-q"});
+    world.git("b", {"reset", "-q", "--hard", "origin/main"});
+    const std::string of_b = world.commit("b", "next");
+    const Finished pushed = world.push("b", next);
+    if (pushed.exit_code != 0) return cat("the next holder could not push: ", pushed.err);
+    if (world.main() != of_b) return "the next holder's push is not there";
+    grant = world.take("again");
+    world.git("a", {"fetch", "-q"});
+    world.git("a", {"reset", "-q", "--hard", "origin/main"});
+    const auto ours = world.seal(grant);
+    return ours ? std::string() : ours.error().message;
+  }
+
+  GitWorld world;
+  std::string a = world.clone("a");
+  std::string b = world.clone("b");
+  Grant grant = world.take("first");
+};
+
+// EVIDENCE-OF: G5
+TEST_F(GitCrash, OfTheServerAtEachRenameLeavesTheFenceUpAndTheBranchWhole) {
+  ASSERT_EQ(world.push(a, grant).exit_code, 0);
+  int killed = 0;
+  int halves = 0;
+  int locked = 0;
+  for (const char* call : {"rename", "openat", "write", "unlink", "link"}) {
+    const bool names = std::string_view(call) == "rename" || std::string_view(call) == "link";
+    for (int nth = 1; nth <= 40; nth += names ? 1 : 6) {
+      const std::string script = world.dir().file("receive-pack");
+      write_text(script,
+                 cat("#!/bin/sh\nexec strace -f -qq -o /dev/null -e trace=", call,
+                     " -e inject=", call, ":signal=KILL:when=", nth, " git-receive-pack \"$@\"\n"));
+      std::filesystem::permissions(script, std::filesystem::perms::owner_all);
+      world.git(a, {"config", "remote.origin.receivepack", script});
+      const Before before = look();
+      const std::string pushed = world.commit(a, cat(call, nth));
+      const Finished done = world.push(a, grant);
+      world.git(a, {"config", "--unset", "remote.origin.receivepack"});
+      const std::string wrong = whole(before, pushed);
+      ASSERT_EQ(wrong, "") << call << " " << nth << " " << done.err;
+      if (done.exit_code == 0) {
+        ASSERT_EQ(world.main(), pushed) << call << " " << nth << " " << done.err;
+      }
+      halves += world.main() != pushed && world.fence() != before.fence ? 1 : 0;
+      const int locks = clear_locks(world.repository());
+      if (locks > 0) {
+        // What the user sees meanwhile.
+        EXPECT_EQ(done.exit_code == 69 || done.exit_code == 14 || done.exit_code == 1, true)
+            << done.err;
+        ++locked;
+      }
+      if (done.exit_code == 0 && locks == 0) break;  // it made fewer calls of that name
+      ++killed;
+      ASSERT_EQ(next_goes_on(), "") << call << " " << nth;
+    }
+  }
+  std::printf("%d kills of the server, %d left a lock, %d the fence raised alone\n", killed, locked,
+              halves);
+  EXPECT_GT(killed, 2);
+}
+
+TEST_F(GitCrash, OfTheClientAtEachSystemCallLeavesTheNextHolderFree) {
+  ASSERT_EQ(world.push(a, grant).exit_code, 0);
+  Before before;
+  std::string pushed;
+  const auto report = sweep(
+      {.command = world.push_command(a, grant),
+       .from = {},
+       .syscalls = {"openat", "rename", "write", "pipe2", "clone3", "clone", "vfork", "wait4"},
+       .blows = {Blow::Kill},
+       .most_points = static_cast<std::size_t>(plays(12)),
+       .deadline = Millis(60'000),
+       .prepare =
+           [&] {
+             before = look();
+             pushed = world.commit(a, "swept");
+           },
+       .check =
+           [&](const Strike&) {
+             // A child of the killed client may still be at work: it ends by itself.
+             std::string wrong;
+             wait_until([&] { return (wrong = whole(before, pushed)).empty(); }, Millis(5'000));
+             return wrong;
+           }});
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_TRUE(report->failures.empty()) << report->failures.front();
+  EXPECT_GT(report->runs, 0);
+  std::printf("%s", report->text().c_str());
+  clear_locks(world.repository());
+  EXPECT_EQ(next_goes_on(), "");
+}
+
+}  // namespace
+}  // namespace stint::test

@@ -1,0 +1,283 @@
+// The hook of `stint guard install PATH.git`: every decision against core/fence.h, and what it
+// refuses from real clients.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "base/text.h"
+#include "core/fence.h"
+#include "guard/git_fence.h"
+#include "guard/git_hook.h"
+#include "tests/guard_git/git_world.h"
+
+namespace stint::test {
+namespace {
+
+using guard::GitFence;
+
+Generation generation(char digit) { return Generation::parse(std::string(32, digit)).value(); }
+
+GitFence fence(std::uint64_t token, std::uint64_t seq, char life, const std::string& resource,
+               char claim) {
+  static int count = 0;
+  os::SystemRandom random;
+  return {.fence = {.generation = generation(life),
+                    .resource = resource,
+                    .token = Token(token),
+                    .key = {},
+                    .digest = {}},
+          .seq = seq,
+          .claim = claim == '-' ? ClaimHash() : ClaimHash(std::string(32, claim)),
+          .owner = cat("o", ++count),
+          .nonce = random.id_hex()};
+}
+
+class GitHook : public testing::Test {
+ protected:
+  void install(const std::vector<std::string>& branches = {}, const std::string& of = {}) {
+    const auto done =
+        guard::install_hook({.repository = world.repository(), .branches = branches, .fence = of});
+    ASSERT_TRUE(done) << done.error().message;
+  }
+  Finished server(std::vector<std::string> words) const {
+    words.insert(words.begin(), {"--git-dir", world.repository()});
+    return world.git("first", std::move(words));
+  }
+  std::string object(const std::string& text) const {
+    write_text(world.dir().file("object"), text);
+    return std::string(trim(server({"hash-object", "-w", world.dir().file("object")}).out));
+  }
+  std::vector<std::string> objects(const std::vector<GitFence>& fences) const {
+    std::vector<std::string> words = {"hash-object", "-w"};
+    for (std::size_t i = 0; i < fences.size(); ++i) {
+      words.push_back(world.dir().file(cat("object", i)));
+      write_text(words.back(), guard::encode(fences[i]));
+    }
+    std::vector<std::string> out;
+    const Finished done = server(words);
+    for (const std::string_view oid : split(trim(done.out), '\n')) out.emplace_back(oid);
+    return out;
+  }
+  // Puts it there past the hook.
+  void plant(const std::string& ref, const std::string& text) const {
+    plant_object(ref, object(text));
+  }
+  void plant_object(const std::string& ref, const std::string& oid) const {
+    const std::string path = cat(world.repository(), "/", ref);
+    std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+    write_text(path, cat(oid, "\n"));
+  }
+
+  GitWorld world;
+};
+
+// What the hook knows of the offer: nothing but that its client asked the store.
+bool admitted_by_core(const std::optional<GitFence>& standing, const GitFence& offered,
+                      bool follows) {
+  const core::Issued issued{
+      .generation = offered.fence.generation,
+      .ancestors = follows ? std::vector{generation('a')} : std::vector<Generation>{},
+      .newest = offered.fence.token,
+      .newest_granted = true};
+  const core::Offer offer{.generation = offered.fence.generation,
+                          .resource = offered.fence.resource,
+                          .token = offered.fence.token,
+                          .key = {},
+                          .digest = {}};
+  const auto decision =
+      core::seal(standing ? std::optional(standing->fence) : std::nullopt, offer, issued);
+  if (decision.verdict != core::Verdict::Admitted) return false;
+  // Of one token, git's guard also tells pushes and claims apart (git_guard.h).
+  const bool same = standing && standing->fence.token == offered.fence.token &&
+                    standing->fence.generation == offered.fence.generation;
+  if (!same) return true;
+  const bool mine = standing->claim.empty() || standing->claim.matches(offered.claim);
+  return mine && offered.seq > standing->seq;
+}
+
+// EVIDENCE-OF: G5
+TEST_F(GitHook, DecidesAsCoreDoesInEveryCell) {
+  install();
+  const std::string follows = cat(std::string(32, 'c'), " ", std::string(32, 'a'));
+  server({"config", "--add", "stint.descends", follows});
+  std::vector<std::optional<GitFence>> all_standing = {std::nullopt};
+  for (const char claim : {'1', '-'}) all_standing.emplace_back(fence(5, 3, 'a', "r", claim));
+  all_standing.emplace_back(fence(5, 3, 'b', "r", '1'));
+  all_standing.emplace_back(fence(5, 3, 'a', "other", '1'));
+  std::vector<GitFence> all_offered;
+  for (const std::uint64_t token : {4U, 5U, 6U}) {
+    for (const std::uint64_t seq : {3U, 4U}) {
+      for (const char life : {'a', 'c'}) {
+        for (const char claim : {'1', '2'})
+          all_offered.push_back(fence(token, seq, life, "r", claim));
+      }
+    }
+  }
+  const std::vector<std::string> oids = objects(all_offered);
+  ASSERT_EQ(oids.size(), all_offered.size());
+  int cells = 0;
+  int admitted = 0;
+  for (const auto& standing : all_standing) {
+    const std::string planted = standing ? object(guard::encode(*standing)) : "";
+    for (std::size_t i = 0; i < oids.size(); ++i) {
+      const GitFence& offered = all_offered[i];
+      std::filesystem::remove(world.repository() + "/refs/fence/r");
+      if (standing) plant_object("refs/fence/r", planted);
+      const Finished done = server({"update-ref", "refs/fence/r", oids[i]});
+      const bool followed = offered.fence.generation == generation('c') && standing &&
+                            standing->fence.generation == generation('a');
+      const bool core = admitted_by_core(standing, offered, followed);
+      EXPECT_EQ(done.exit_code == 0, core)
+          << "standing:\n"
+          << (standing ? guard::encode(*standing) : "none\n") << "offered:\n"
+          << guard::encode(offered) << done.err;
+      ++cells;
+      admitted += core ? 1 : 0;
+    }
+  }
+  std::printf("%d cells, %d admitted by both\n", cells, admitted);
+  EXPECT_GT(admitted, 0);
+  EXPECT_LT(admitted, cells);
+}
+
+TEST_F(GitHook, RefusesWhatIsNoFence) {
+  install();
+  const std::string good = guard::encode(fence(5, 3, 'a', "r", '1'));
+  const auto push = [&](const std::string& text) {
+    return server({"update-ref", "refs/fence/r", object(text)}).exit_code == 0;
+  };
+  EXPECT_FALSE(push(""));
+  EXPECT_FALSE(push("garbage\n"));
+  EXPECT_FALSE(push(good + "\n"));
+  EXPECT_FALSE(push(good + "more\n"));
+  EXPECT_FALSE(push(good.substr(0, good.size() - 1)));
+  for (const auto& [from, to] :
+       std::vector<std::pair<std::string, std::string>>{{"token 5", "token 05"},
+                                                        {"token 5", "token 0"},
+                                                        {"token 5", "token -5"},
+                                                        {"token 5", "token 99999999999999999"},
+                                                        {"token 5", "token 9007199254740992"},
+                                                        {"seq 3", "seq x"},
+                                                        {"resource r", "resource "},
+                                                        {"claim 1", "claim G"}}) {
+    std::string bad = good;
+    bad.replace(bad.find(from), from.size(), to);
+    EXPECT_FALSE(push(bad)) << bad;
+    EXPECT_FALSE(guard::parse_git_fence(bad)) << bad;
+  }
+  EXPECT_TRUE(push(good));
+  // Fails closed: a fence that cannot be read is not "no fence".
+  plant("refs/fence/r", "torn");
+  EXPECT_FALSE(push(guard::encode(fence(6, 0, 'a', "r", '1'))));
+  write_text(world.repository() + "/refs/fence/r", "torn\n");
+  EXPECT_FALSE(push(guard::encode(fence(6, 0, 'a', "r", '1'))));
+}
+
+TEST_F(GitHook, LetsStintPushAndRefusesEveryoneElse) {
+  install();
+  world.server_config("receive.denyDeleteCurrent", "ignore");
+  const std::string a = world.clone("a");
+  const Grant first = world.take("a");
+  const Finished pushed = world.push(a, first);
+  ASSERT_EQ(pushed.exit_code, 0) << pushed.err;
+  const std::string main = world.commit(a, "more");
+  const std::string before = world.main();
+  const std::string stood = world.fence();
+  const auto refused = [&](std::vector<std::string> words, const std::string& why) {
+    words.insert(words.begin(), "push");
+    const Finished done = world.git(a, words);
+    EXPECT_NE(done.exit_code, 0);
+    EXPECT_NE(done.err.find(why), std::string::npos) << done.err;
+    EXPECT_EQ(world.main(), before);
+    EXPECT_EQ(world.fence(), stood);
+  };
+  refused({"origin", "main"}, "is guarded");                     // no token
+  refused({"origin", "+HEAD~2:refs/heads/main"}, "is guarded");  // force
+  refused({"origin", ":refs/heads/main"}, "is guarded");         // deletion
+  refused({"origin", ":refs/fence/r"}, "must not be deleted");
+  // A liar with the right expected value, and a lower token; with force too.
+  const Grant second = world.take("b");
+  ASSERT_TRUE(world.seal(second));
+  const std::string now = world.fence();
+  write_text(world.dir().file("lie"),
+             guard::encode({.fence = {.generation = world.pass(first).generation,
+                                      .resource = "r",
+                                      .token = Token(1),
+                                      .key = {},
+                                      .digest = {}},
+                            .seq = 99,
+                            .claim = {},
+                            .owner = "liar",
+                            .nonce = std::string(32, '0')}));
+  const std::string oid(trim(world.git(a, {"hash-object", "-w", world.dir().file("lie")}).out));
+  for (const std::string& force : {std::string("--atomic"), std::string("--force")}) {
+    const Finished lied =
+        world.git(a, {"push", force, cat("--force-with-lease=refs/fence/r:", now), "origin",
+                      cat(main, ":refs/heads/main"), cat(oid, ":refs/fence/r")});
+    EXPECT_NE(lied.exit_code, 0);
+    EXPECT_NE(lied.err.find("stale"), std::string::npos) << lied.err;
+    EXPECT_EQ(world.main(), before);
+    EXPECT_EQ(world.fence(), now);
+  }
+}
+
+TEST_F(GitHook, RefusesForceAlsoWithAGoodFence) {
+  install({"refs/heads/main"}, "refs/fence/r");
+  const std::string a = world.clone("a");
+  const Grant grant = world.take("a");
+  ASSERT_EQ(world.push(a, grant).exit_code, 0);
+  const std::string before = world.main();
+  const auto next = fence(1, 50, 'a', "r", '1');
+  GitFence good = next;
+  good.fence.generation = world.pass(grant).generation;
+  good.claim = world.pass(grant).claim->hash();
+  write_text(world.dir().file("good"), guard::encode(good));
+  const std::string oid(trim(world.git(a, {"hash-object", "-w", world.dir().file("good")}).out));
+  world.git(a, {"reset", "-q", "--hard", "HEAD~1"});
+  world.commit(a, "instead");
+  const Finished forced = world.git(a, {"push", "--atomic", "--force", "origin",
+                                        "HEAD:refs/heads/main", cat(oid, ":refs/fence/r")});
+  EXPECT_NE(forced.exit_code, 0);
+  EXPECT_NE(forced.err.find("must not be forced"), std::string::npos) << forced.err;
+  EXPECT_EQ(world.main(), before);
+  // Branches that are not guarded stay free.
+  EXPECT_EQ(world.git(a, {"push", "origin", "HEAD:refs/heads/free"}).exit_code, 0);
+}
+
+TEST_F(GitHook, IsInstalledOnceKeepsTheHookBeforeItAndGoesAgain) {
+  world.server_hook("reference-transaction", cat("cat >>", world.dir().file("seen"), "; exit 0"));
+  install();
+  const std::string path = world.repository() + "/hooks/reference-transaction";
+  EXPECT_EQ(read_text(path), guard::hook_text());
+  const auto again =
+      guard::install_hook({.repository = world.repository(), .branches = {}, .fence = {}});
+  ASSERT_TRUE(again);
+  EXPECT_TRUE(again->already);
+  EXPECT_TRUE(again->chained);
+  EXPECT_EQ(trim(server({"config", "--get-all", "stint.guarded"}).out), "refs/heads/* *");
+  EXPECT_NE(server({"config", "core.fsync"}).out.find("reference"), std::string::npos);
+  const std::string a = world.clone("a");
+  EXPECT_NE(world.git(a, {"push", "origin", "main"}).exit_code, 0);
+  EXPECT_NE(read_text(world.dir().file("seen")).find("refs/heads/main"), std::string::npos);
+  const auto gone = guard::uninstall_hook(world.repository());
+  ASSERT_TRUE(gone);
+  EXPECT_TRUE(gone->restored);
+  EXPECT_EQ(world.git(a, {"push", "origin", "main"}).exit_code, 0);
+  EXPECT_FALSE(
+      guard::install_hook({.repository = world.dir().path(), .branches = {}, .fence = {}}));
+}
+
+// Only in `prepared` everything is locked (facts A5); newer gits also call with `preparing`.
+TEST_F(GitHook, ActsOnPreparedOnly) {
+  install();
+  for (const char* state : {"preparing", "committed", "aborted", "prepared"}) {
+    Command call{.argv = {world.repository() + "/hooks/reference-transaction", state},
+                 .env = {{"GIT_DIR", world.repository()}},
+                 .stdin_text = cat(world.main(), " ", std::string(40, '0'), " refs/heads/main\n"),
+                 .cwd = world.repository()};
+    EXPECT_EQ(run(call).exit_code == 0, std::string_view(state) != "prepared") << state;
+  }
+}
+
+}  // namespace
+}  // namespace stint::test

@@ -1,0 +1,366 @@
+// What `stint push` does in each state of fence, branch and server; bad input changes nothing.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "base/text.h"
+#include "guard/git_fence.h"
+#include "tests/guard_git/git_world.h"
+#include "tests/support/tcp_proxy.h"
+
+namespace stint::test {
+namespace {
+
+using testing::Test;
+
+class GitPushTest : public Test {
+ protected:
+  // The server as it stands: to see that nothing was changed.
+  std::string refs() const {
+    return world.git("a", {"--git-dir", world.repository(), "for-each-ref"}).out;
+  }
+  void expect_untouched(const Finished& done, int code, const std::string& words) {
+    EXPECT_EQ(done.exit_code, code) << done.err;
+    EXPECT_NE(done.err.find(words), std::string::npos) << done.err;
+    EXPECT_EQ(refs(), before);
+  }
+  // Puts any text where the fence is, as somebody with git alone could.
+  void plant(const std::string& text) {
+    write_text(world.dir().file("planted"), text);
+    const std::string oid(trim(world
+                                   .git("a", {"--git-dir", world.repository(), "hash-object", "-w",
+                                              world.dir().file("planted")})
+                                   .out));
+    world.git("a", {"--git-dir", world.repository(), "update-ref", "refs/fence/r", oid});
+    before = refs();
+  }
+  std::string fence_text(const Grant& grant, std::uint64_t token, const std::string& resource) {
+    const auto pass = world.pass(grant);
+    return guard::encode({.fence = {.generation = pass.generation,
+                                    .resource = resource,
+                                    .token = Token(token),
+                                    .key = {},
+                                    .digest = {}},
+                          .seq = 0,
+                          .claim = pass.claim->hash(),
+                          .owner = "x",
+                          .nonce = std::string(32, 'a')});
+  }
+
+  GitWorld world;
+  std::string a = world.clone("a");
+  std::string before;
+};
+
+TEST_F(GitPushTest, SealsFirstAndThenWritesWithAFenceUnlikeTheOneBefore) {
+  const Grant grant = world.take("a");
+  const Finished first = world.push(a, grant, {"origin", "main", "--json"});
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  EXPECT_EQ(json_field(first.out, "sealed"), "true");
+  EXPECT_EQ(world.main(), world.head(a));
+  EXPECT_EQ(world.fence_line("seq"), "1");  // the seal was a push of its own
+  EXPECT_EQ(world.fence_line("token"), grant.token);
+  const std::string fence = world.fence();
+  // Also when the branch has nothing new: the fence must move, or nothing would be compared.
+  ASSERT_EQ(world.push(a, grant).exit_code, 0);
+  EXPECT_NE(world.fence(), fence);
+  EXPECT_EQ(world.fence_line("seq"), "2");
+  const auto remembered = world.fences().sealed(ResourceName::parse("r").value());
+  ASSERT_TRUE(remembered);
+  EXPECT_EQ(*remembered, std::vector<std::string>{cat("git:", world.url(), "#refs/heads/main")});
+}
+
+TEST_F(GitPushTest, GoesWhereGitPushWouldGo) {
+  const Grant grant = world.take("a");
+  ASSERT_EQ(world.push(a, grant, {}).exit_code, 0);
+  EXPECT_EQ(world.main(), world.head(a));
+  world.git(a, {"checkout", "-q", "-b", "side"});
+  const std::string side = world.commit(a, "on a side");
+  ASSERT_EQ(world.push(a, grant, {"origin"}).exit_code, 0);
+  EXPECT_EQ(world.at("refs/heads/side"), side);
+  ASSERT_EQ(world.push(a, grant, {"origin", "HEAD:other"}).exit_code, 0);
+  EXPECT_EQ(world.at("refs/heads/other"), side);
+}
+
+TEST_F(GitPushTest, AZombieThatStartsAnewIsRefused) {
+  const Grant first = world.take("a");
+  ASSERT_EQ(world.push(a, first).exit_code, 0);
+  const Grant second = world.take("b");
+  ASSERT_TRUE(world.seal(second));
+  world.commit(a, "late");
+  before = refs();
+  const Finished late = world.push(a, first);
+  expect_untouched(late, 13, "token 2");
+  EXPECT_NE(late.err.find("acquire the lease anew"), std::string::npos) << late.err;
+  const Finished json = world.push(a, first, {"origin", "main", "--json"});
+  EXPECT_EQ(json_field(json.err, "code"), "stale");
+  EXPECT_EQ(json_field(json.err, "owner"), "b");
+}
+
+TEST_F(GitPushTest, ASupersededTokenIsRefusedAlsoWhereNobodyHasSealedYet) {
+  const Grant first = world.take("a");
+  world.take("b");
+  before = refs();
+  expect_untouched(world.push(a, first), 13, "newer token");
+}
+
+TEST_F(GitPushTest, ABranchThatMovedIsAConflictAndTheFenceStands) {
+  const Grant grant = world.take("a");
+  ASSERT_EQ(world.push(a, grant).exit_code, 0);
+  const std::string b = world.clone("b");
+  world.git(b, {"push", "-q", "origin", "main"});
+  world.commit(a, "does not follow");
+  before = refs();
+  expect_untouched(world.push(a, grant), 1, "Fetch and rebase");
+  world.git(a, {"pull", "-q", "--rebase"});
+  EXPECT_EQ(world.push(a, grant).exit_code, 0);
+}
+
+TEST_F(GitPushTest, TheUsersHookRunsOnceAndMayRefuse) {
+  const Grant grant = world.take("a");
+  const std::string log = world.dir().file("hook.log");
+  world.hook(a, "pre-push", cat("cat >>", log));
+  ASSERT_EQ(world.push(a, grant).exit_code, 0);
+  EXPECT_EQ(count_lines(read_text(log), "refs/heads/main"), 1) << read_text(log);
+  world.hook(a, "pre-push", "echo not today >&2; exit 1");
+  const std::string main = world.main();
+  world.commit(a, "more");
+  const Finished refused = world.push(a, grant);
+  EXPECT_EQ(refused.exit_code, 1) << refused.err;
+  EXPECT_NE(refused.err.find("not today"), std::string::npos) << refused.err;
+  EXPECT_EQ(world.main(), main);
+}
+
+TEST_F(GitPushTest, FencesThatAreNotWhatTheyShouldBeAreRefused) {
+  const Grant grant = world.take("a");
+  plant("garbage\n");
+  expect_untouched(world.push(a, grant), 1, "unreadable");
+  plant(fence_text(grant, 9, "r"));
+  expect_untouched(world.push(a, grant), 13, "the fence stands at token 9");
+  plant(fence_text(grant, 1, "another"));
+  expect_untouched(world.push(a, grant), 13, "another");
+  // Our token, and somebody else's claim.
+  Grant other = grant;
+  other.claim = std::string(32, '7');
+  plant(fence_text(other, 1, "r"));
+  expect_untouched(world.push(a, grant), 1, "another claim");
+  EXPECT_FALSE(world.seal(grant));
+}
+
+TEST_F(GitPushTest, TokensThatWereNeverIssuedOrGrantedAreRefused) {
+  Grant grant = world.take("a");
+  before = refs();
+  const std::string real = grant.token;
+  grant.token = "77";
+  expect_untouched(world.push(a, grant), 13, "never issued");
+  ASSERT_EQ(world.stint()({"revoke", "r", "--token", real, "--why", "test"}).exit_code, 0);
+  grant.token = "2";
+  expect_untouched(world.push(a, grant), 13, "granted");
+  grant.token = "";
+  expect_untouched(world.push(a, grant), 13, "no token");
+}
+
+TEST_F(GitPushTest, AMissingFenceOfASealedTargetIsAFaultUntilTheHolderSealsIt) {
+  const Grant grant = world.take("a");
+  ASSERT_EQ(world.push(a, grant).exit_code, 0);
+  world.git(a, {"--git-dir", world.repository(), "update-ref", "-d", "refs/fence/r"});
+  before = refs();
+  world.commit(a, "more");
+  expect_untouched(world.push(a, grant), 1, "fence");
+  std::filesystem::remove_all(world.dir().file("a/.git/stint"));
+  expect_untouched(world.push(a, grant), 1, "its fence is missing");
+  ASSERT_TRUE(world.seal(grant));
+  EXPECT_EQ(world.push(a, grant).exit_code, 0);
+}
+
+TEST_F(GitPushTest, AHintThatLiesChangesNothing) {
+  const Grant first = world.take("a");
+  ASSERT_EQ(world.push(a, first).exit_code, 0);
+  const Grant second = world.take("b");
+  ASSERT_TRUE(world.seal(second));
+  // The fence of the successor, said to be ours.
+  std::string text =
+      world.git(a, {"--git-dir", world.repository(), "cat-file", "-p", "refs/fence/r"}).out;
+  text.replace(text.find("token 2"), 7, "token 1");
+  for (const auto& entry : std::filesystem::directory_iterator(world.dir().file("a/.git/stint")))
+    write_text(entry.path(), text);
+  before = refs();
+  expect_untouched(world.push(a, first), 13, "token 2");
+}
+
+TEST_F(GitPushTest, WhatASealByOrderLeftIsTakenUp) {
+  const Grant first = world.take("a");
+  ASSERT_EQ(world.push(a, first).exit_code, 0);
+  Grant next = world.take("b");
+  ASSERT_TRUE(world.seal(next, true));
+  EXPECT_EQ(world.fence_line("claim"), "-");
+  EXPECT_EQ(world.push(a, first).exit_code, 13);
+  const std::string b = world.clone("b");
+  EXPECT_EQ(world.push(b, next).exit_code, 0);
+  EXPECT_EQ(world.fence_line("claim"), world.pass(next).claim->hash().hex());
+}
+
+TEST_F(GitPushTest, ModeOnceAcceptsOneWriteAndItsRepeat) {
+  const Grant grant = world.take("a");
+  ASSERT_EQ(world.push(a, grant, {"origin", "main", "--mode", "once"}).exit_code, 0);
+  const Finished again = world.push(a, grant, {"origin", "main", "--mode", "once", "--json"});
+  EXPECT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_EQ(json_field(again.out, "already"), "true");
+  world.commit(a, "another");
+  before = refs();
+  expect_untouched(world.push(a, grant, {"origin", "main", "--mode", "once"}), 13, "one write");
+}
+
+TEST_F(GitPushTest, FencesMayBeAChainOfCommitsOnABranch) {
+  const Grant first = world.take("a");
+  const std::vector<std::string> words = {"origin", "main", "--fence-ref", "refs/heads/fence/"};
+  ASSERT_EQ(world.push(a, first, words).exit_code, 0);
+  world.commit(a, "more");
+  ASSERT_EQ(world.push(a, first, words).exit_code, 0);
+  EXPECT_EQ(world.fence_line("token", "refs/heads/fence/r"), "1");
+  const auto chain =
+      world.git(a, {"--git-dir", world.repository(), "rev-list", "--count", "refs/heads/fence/r"});
+  EXPECT_EQ(trim(chain.out), "3");  // the seal and two pushes
+  const Grant second = world.take("b");
+  const auto sealed = world.seal(second, false, ";fence=refs/heads/fence/");
+  ASSERT_TRUE(sealed) << sealed.error().message;
+  world.commit(a, "late");
+  before = refs();
+  expect_untouched(world.push(a, first, words), 13, "token 2");
+}
+
+TEST_F(GitPushTest, BadWordsAndUnreachableServersChangeNothing) {
+  const Grant grant = world.take("a");
+  before = refs();
+  expect_untouched(world.push(a, grant, {"origin", "+main"}), 2, "never forced");
+  expect_untouched(world.push(a, grant, {"origin", ":main"}), 2, "delete");
+  expect_untouched(world.push(a, grant, {"origin", "main", "--fence-ref", "refs/zz/"}), 2, "order");
+  expect_untouched(world.push(a, grant, {"nowhere", "main"}), 2, "no remote");
+  expect_untouched(world.push(a, grant, {"--upload-pack=x", "main"}), 2, "");
+  world.git(a, {"remote", "add", "gone", world.dir().file("gone.git")});
+  expect_untouched(world.push(a, grant, {"gone", "main"}), 69, "");
+  world.git(a, {"remote", "set-url", "--add", "--push", "origin", world.repository()});
+  world.git(a, {"remote", "set-url", "--add", "--push", "origin", world.dir().file("x.git")});
+  expect_untouched(world.push(a, grant), 2, "several push URLs");
+}
+
+TEST_F(GitPushTest, AServerThatCannotPushAtomicallyIsRefused) {
+  const Grant grant = world.take("a");
+  world.server_config("receive.advertiseAtomic", "false");
+  before = refs();
+  expect_untouched(world.push(a, grant), 69, "atomic");
+}
+
+// facts A4: the usual loop of an agent carries its commit over the successor's seal.
+TEST_F(GitPushTest, TheFallbackRefusesToBeRebasedOverAHigherSeal) {
+  world.server_config("receive.advertiseAtomic", "false");
+  const std::vector<std::string> words = {"origin", "main", "--fallback", "seal-commit"};
+  const Grant first = world.take("a");
+  EXPECT_EQ(world.push(a, first, words).exit_code, 1);  // sealed now; our work is beside the seal
+  world.git(a, {"pull", "-q", "--rebase"});
+  const Finished pushed = world.push(a, first, words);
+  ASSERT_EQ(pushed.exit_code, 0) << pushed.err;
+  EXPECT_EQ(world.main(), world.head(a));
+  const Grant second = world.take("b");
+  ASSERT_TRUE(world.seal(second, false, ";fallback=seal-commit"));
+  world.commit(a, "late");
+  before = refs();
+  expect_untouched(world.push(a, first, words), 1, "Fetch and rebase");
+  world.git(a, {"pull", "-q", "--rebase"});
+  expect_untouched(world.push(a, first, words), 13, "newer seal");
+}
+
+TEST_F(GitPushTest, ALockOfAnotherPushIsWaitedForAndAStaleOneIsNamed) {
+  const Grant grant = world.take("a");
+  ASSERT_EQ(world.push(a, grant).exit_code, 0);
+  const std::string lock = world.repository() + "/refs/fence/r.lock";
+  world.commit(a, "more");
+  before = refs();
+  write_text(lock, "");
+  expect_untouched(world.push(a, grant), 69, ".lock");
+  {
+    Child pushing(world.push_command(a, grant));
+    ASSERT_TRUE(
+        wait_until([&] { return !pushing.running() || !descendants(pushing.pid()).empty(); }));
+    std::filesystem::remove(lock);
+    const auto end = pushing.wait(Millis(60'000));
+    ASSERT_TRUE(end);
+    EXPECT_EQ(end->code, 0) << pushing.err();
+  }
+  EXPECT_EQ(world.main(), world.head(a));
+}
+
+TEST_F(GitPushTest, DryRunDecidesAndPushesNothing) {
+  const Grant first = world.take("a");
+  before = refs();
+  expect_untouched(world.push(a, first, {"origin", "main", "--dry-run"}), 0, "would push");
+  const Grant second = world.take("b");
+  ASSERT_TRUE(world.seal(second));
+  before = refs();
+  expect_untouched(world.push(a, first, {"origin", "main", "--dry-run"}), 13, "token 2");
+}
+
+// ---- the connection is lost
+
+class LostAnswer : public Test {
+ protected:
+  LostAnswer() {
+    const std::string port = world.url().substr(sizeof "git://127.0.0.1:" - 1);
+    proxy = std::make_unique<TcpProxy>(
+        static_cast<std::uint16_t>(std::stoi(port.substr(0, port.find('/')))));
+    grant = world.take("a");
+    EXPECT_EQ(world.push(a, grant).exit_code, 0);
+    world.git(a, {"remote", "set-url", "origin", cat("git://127.0.0.1:", proxy->port(), "/r.git")});
+    EXPECT_EQ(world.push(a, grant, {"origin", "main"}).exit_code, 0);
+    world.commit(a, "in danger");
+  }
+  // The first of its pushes meets the fault, what settles it does not.
+  Finished push_once_hurt(const std::function<bool()>& hurt) {
+    Child pushing(world.push_command(a, grant));
+    EXPECT_TRUE(wait_until(hurt, Millis(20'000)));
+    proxy->forward();
+    const auto end = pushing.wait(Millis(60'000));
+    Finished out;
+    out.exit_code = end ? end->code : std::nullopt;
+    out.err = pushing.err();
+    return out;
+  }
+
+  GitWorld world{Transport::Daemon};
+  std::string a = world.clone("a");
+  std::unique_ptr<TcpProxy> proxy;
+  Grant grant;
+};
+
+TEST_F(LostAnswer, OfAPushThatLandedIsFoundOut) {
+  proxy->drop_replies_after(1, TcpProxy::Dropped::Cut);
+  const Finished done = push_once_hurt([&] { return proxy->counts().dropped_replies > 0; });
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_EQ(world.main(), world.head(a));
+}
+
+TEST_F(LostAnswer, OfAPushThatNeverArrivedIsMadeSureOf) {
+  const std::string main = world.main();
+  const std::string fence = world.fence();
+  proxy->cut_at_request_after(1);
+  const Finished done = push_once_hurt([&] { return proxy->counts().cut > 0; });
+  EXPECT_EQ(done.exit_code, 1) << done.err;
+  EXPECT_NE(done.err.find("can no longer land"), std::string::npos) << done.err;
+  EXPECT_EQ(world.main(), main);
+  EXPECT_NE(world.fence(), fence);  // moved past the lost one
+  EXPECT_EQ(world.push(a, grant).exit_code, 0);
+  EXPECT_EQ(world.main(), world.head(a));
+}
+
+TEST_F(LostAnswer, StaysUnknownWhileTheServerCannotBeAsked) {
+  proxy->drop_replies_after(1, TcpProxy::Dropped::Cut);
+  Child pushing(world.push_command(a, grant));
+  ASSERT_TRUE(wait_until([&] { return proxy->counts().dropped_replies > 0; }, Millis(20'000)));
+  proxy->refuse();
+  const auto end = pushing.wait(Millis(60'000));
+  ASSERT_TRUE(end);
+  EXPECT_EQ(end->code, 14) << pushing.err();
+}
+
+}  // namespace
+}  // namespace stint::test
