@@ -44,9 +44,10 @@ class Probe {
   std::vector<CheckLine> findings_;
 };
 
+// All of one probe are of one holder, as a hook on the server expects.
 GitFence scratch(const std::string& nonce, std::uint64_t seq) {
   os::SystemRandom random;
-  return {.fence = {.generation = Generation::make(random),
+  return {.fence = {.generation = Generation::parse(nonce).value_or(Generation()),
                     .resource = cat("stint-probe-", nonce.substr(0, 12)),
                     .token = Token(1),
                     .key = {},

@@ -77,7 +77,7 @@ TEST_F(GitCrash, OfTheServerAtEachRenameLeavesTheFenceUpAndTheBranchWhole) {
   int locked = 0;
   for (const char* call : {"rename", "openat", "write", "unlink", "link"}) {
     const bool names = std::string_view(call) == "rename" || std::string_view(call) == "link";
-    for (int nth = 1; nth <= 40; nth += names ? 1 : 6) {
+    for (int nth = 1; nth <= 40; nth += names ? 1 : 17) {
       const std::string script = world.dir().file("receive-pack");
       write_text(script,
                  cat("#!/bin/sh\nexec strace -f -qq -o /dev/null -e trace=", call,
@@ -120,7 +120,7 @@ TEST_F(GitCrash, OfTheClientAtEachSystemCallLeavesTheNextHolderFree) {
        .from = {},
        .syscalls = {"openat", "rename", "write", "pipe2", "clone3", "clone", "vfork", "wait4"},
        .blows = {Blow::Kill},
-       .most_points = static_cast<std::size_t>(plays(12)),
+       .most_points = static_cast<std::size_t>(plays(8)),
        .deadline = Millis(60'000),
        .prepare =
            [&] {

@@ -8,6 +8,7 @@
 #include "core/fence.h"
 #include "guard/git_fence.h"
 #include "guard/git_hook.h"
+#include "guard/git_probe.h"
 #include "tests/guard_git/git_world.h"
 
 namespace stint::test {
@@ -265,6 +266,21 @@ TEST_F(GitHook, IsInstalledOnceKeepsTheHookBeforeItAndGoesAgain) {
   EXPECT_EQ(world.git(a, {"push", "origin", "main"}).exit_code, 0);
   EXPECT_FALSE(
       guard::install_hook({.repository = world.dir().path(), .branches = {}, .fence = {}}));
+}
+
+TEST_F(GitHook, AndTheProbeGetOnTogether) {
+  for (const bool with_hook : {false, true}) {
+    if (with_hook) install();
+    const auto lines = guard::probe_git(world.target());
+    ASSERT_TRUE(lines) << lines.error().message;
+    for (const guard::CheckLine& line : *lines)
+      EXPECT_NE(line.level, guard::CheckLine::Level::Fail) << line.text;
+    EXPECT_EQ(server({"for-each-ref", "refs/fence/"}).out, "");
+  }
+  world.server_config("receive.advertiseAtomic", "false");
+  const auto lines = guard::probe_git(world.target());
+  ASSERT_TRUE(lines) << lines.error().message;
+  EXPECT_EQ(lines->back().level, guard::CheckLine::Level::Fail) << lines->back().text;
 }
 
 // Only in `prepared` everything is locked (facts A5); newer gits also call with `preparing`.
