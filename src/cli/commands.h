@@ -25,6 +25,7 @@ extern const Command kWrite;
 extern const Command kPublish;
 extern const Command kForget;
 extern const Command kPush;
+extern const Command kCron;
 extern const Command kConfig;
 extern const Command kDoctor;
 extern const Command kStore;

@@ -53,8 +53,9 @@ std::string fish() {
   for (const Command* command : all_commands()) {
     out += cat("complete -c stint -n __fish_use_subcommand -a ", command->name, "\n");
     for (const Option& option : command->options) {
-      out += cat("complete -c stint -n '__fish_seen_subcommand_from ", command->name, "' -l ",
-                 option.name.substr(2), "\n");
+      const bool is_long = option.name.starts_with("--");
+      out += cat("complete -c stint -n '__fish_seen_subcommand_from ", command->name, "' ",
+                 is_long ? "-l " : "-s ", option.name.substr(is_long ? 2 : 1), "\n");
     }
   }
   out.pop_back();

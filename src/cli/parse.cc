@@ -49,6 +49,12 @@ std::string suggestion(std::string_view wrong, const std::vector<std::string_vie
   return best.empty() ? std::string() : cat("; did you mean ", best, "?");
 }
 
+// No option's name has a blank in it: "-5 * * * *" is a bad cron expression, to be told as such.
+bool looks_like_option(const std::string& word) {
+  return word.size() > 1 && word.front() == '-' &&
+         word.substr(0, word.find('=')).find(' ') == std::string::npos;
+}
+
 }  // namespace
 
 class Parser {
@@ -64,7 +70,7 @@ class Parser {
         separator_ = true;
         break;
       }
-      auto taken = word.size() > 1 && word.front() == '-' ? option(word) : operand(word);
+      auto taken = looks_like_option(word) ? option(word) : operand(word);
       if (!taken) return taken.error();
     }
     if (parsed_.help || parsed_.command == nullptr) return parsed_;

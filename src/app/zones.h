@@ -1,0 +1,19 @@
+// The system's time-zone database: TZif files under $TZDIR, else /usr/share/zoneinfo.
+//
+// Read by hand: Debian's date/tz library wants the text form of the database or libcurl, and would
+// cost every start of the program.
+#pragma once
+
+#include <string>
+
+#include "app/environment.h"
+#include "base/result.h"
+#include "core/zone.h"
+
+namespace stint::app {
+
+// "Europe/Berlin". UTC is known without a database. Code::Invalid: there is no such zone;
+// Code::Unavailable: there is no database, or its file is damaged.
+Result<core::Zone> find_zone(const std::string& name, const Environment& environment);
+
+}  // namespace stint::app
