@@ -66,7 +66,7 @@ struct RuleChanges {
 
 Zone::Zone(seconds first_offset, const std::vector<ZoneChange>& changes,
            std::optional<ZoneRule> afterwards)
-    : rule_(std::move(afterwards)) {
+    : rule_(afterwards) {
   table_.push_back({kBeginning, kEnd, first_offset, {}});
   table_.back().reached = table_.back().local(kBeginning);
   for (const ZoneChange& change : changes) {
