@@ -1,7 +1,7 @@
 // The system's time-zone database: TZif files under $TZDIR, else /usr/share/zoneinfo.
 //
-// Read by our own small parser: core wants a zone as a value, and a library for it would be one more
-// thing that every start of the program loads.
+// Read by our own small parser: core wants a zone as a value, and a library for it would be one
+// more thing that every start of the program loads.
 #pragma once
 
 #include <string>

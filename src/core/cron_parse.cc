@@ -81,9 +81,8 @@ struct Range {
   unsigned step = 1;
 };
 
-std::uint64_t bits_of(const Field& field, Range range) {
-  const bool has_two_names = field.cycle == field.last - field.first;  // 0 and 7
-  if (has_two_names && range.from == field.last && range.to < range.from) range.from = field.first;
+// Around the end where it goes backwards; so the days of the week turn 7 into 0 as well.
+std::uint64_t bits_of(const Field& field, const Range& range) {
   const unsigned length =
       range.to >= range.from ? range.to - range.from : range.to + field.cycle - range.from;
   std::uint64_t out = 0;
