@@ -42,7 +42,7 @@ constexpr std::array<Option, 5> kOptions = {{
     {"--after", "TIME", "next: from this time on, as 2026-11-15T06:45:00+01:00 (default: now)"},
     {"--inclusive", "", "next: the time of --after itself counts too"},
     {"--previous", "", "next: go back from there instead"},
-    {"-n", "N", "next: so many times (default: 1)"},
+    {"-n", "N", "next: so many times (default: 5)"},
 }};
 constexpr std::array<std::string_view, 4> kExamples = {
     "stint cron next '30 6 * * mon-fri' --tz Europe/Berlin -n 5",

@@ -18,7 +18,7 @@ struct Asked {
   WallTime after;
   bool inclusive = false;
   bool previous = false;
-  std::uint64_t count = 1;
+  std::uint64_t count = 5;
 };
 
 Result<std::string> zone_name(Session& session, const core::CronExpression& expression) {

@@ -18,8 +18,8 @@ TEST(CronNext, PrintsOneTimeALineWithItsOffset) {
 
 TEST(CronNext, GoesBackAndCountsTheTimeItselfWhenAsked) {
   const Stint stint;
-  const std::vector<std::string> words = {"cron", "next", "*/15 * * * *", "--after",
-                                          "2026-11-15T06:45:00Z"};
+  const std::vector<std::string> words = {
+      "cron", "next", "*/15 * * * *", "--after", "2026-11-15T06:45:00Z", "-n", "1"};
   const auto with = [&](std::vector<std::string> more) {
     more.insert(more.begin(), words.begin(), words.end());
     return stint(more).out;
@@ -27,14 +27,25 @@ TEST(CronNext, GoesBackAndCountsTheTimeItselfWhenAsked) {
   EXPECT_EQ(with({}), "2026-11-15T07:00:00+00:00\n");
   EXPECT_EQ(with({"--inclusive"}), "2026-11-15T06:45:00+00:00\n");
   EXPECT_EQ(with({"--previous"}), "2026-11-15T06:30:00+00:00\n");
-  EXPECT_EQ(with({"--previous", "--inclusive", "-n", "2"}),
+  EXPECT_EQ(with({"--previous", "--inclusive"}), "2026-11-15T06:45:00+00:00\n");
+}
+
+TEST(CronNext, PrintsFiveUnlessTold) {
+  const Stint stint;
+  EXPECT_EQ(stint({"cron", "next", "0 9 * * *", "--after", "2026-11-15T06:45:00Z"}).out,
+            "2026-11-15T09:00:00+00:00\n2026-11-16T09:00:00+00:00\n2026-11-17T09:00:00+00:00\n"
+            "2026-11-18T09:00:00+00:00\n2026-11-19T09:00:00+00:00\n");
+  EXPECT_EQ(stint({"cron", "next", "*/15 * * * *", "--after", "2026-11-15T06:45:00Z", "--previous",
+                   "--inclusive", "-n", "2"})
+                .out,
             "2026-11-15T06:45:00+00:00\n2026-11-15T06:30:00+00:00\n");
 }
 
 TEST(CronNext, BetweenTwoSecondsTheLastHasPassed) {
   const Stint stint;
   const auto at = [&](std::vector<std::string> more) {
-    more.insert(more.begin(), {"cron", "next", "* * * * * *", "--after", "2026-11-15T06:45:00.5Z"});
+    more.insert(more.begin(),
+                {"cron", "next", "* * * * * *", "--after", "2026-11-15T06:45:00.5Z", "-n", "1"});
     return stint(more).out;
   };
   EXPECT_EQ(at({}), "2026-11-15T06:45:01+00:00\n");
@@ -45,7 +56,7 @@ TEST(CronNext, BetweenTwoSecondsTheLastHasPassed) {
 TEST(CronNext, AsJsonHasTheNominalTime) {
   const Stint stint;
   const Finished done = stint({"cron", "next", "30 2 * * *", "--tz", "Europe/Berlin", "--after",
-                               "2027-03-28T00:00:00+01:00", "--json"});
+                               "2027-03-28T00:00:00+01:00", "-n", "1", "--json"});
   EXPECT_EQ(done.out, R"([{"at":"2027-03-28T03:00:00+02:00","at_ms":1806195600000,)"
                       R"("nominal":"2027-03-28T02:30:00","zone":"Europe/Berlin"}])"
                       "\n");
@@ -64,7 +75,7 @@ TEST(CronNext, SaysNeverAndExitsOne) {
 TEST(CronNext, TheZoneOfTheExpressionCounts) {
   const Stint stint;
   const Finished done = stint({"cron", "next", "CRON_TZ=Asia/Tokyo 0 9 * * *", "--tz", "UTC",
-                               "--after", "2026-11-15T00:00:00Z"});
+                               "--after", "2026-11-15T00:00:00Z", "-n", "1"});
   EXPECT_EQ(done.out, "2026-11-16T09:00:00+09:00\n");
   EXPECT_NE(done.err.find("not --tz UTC"), std::string::npos) << done.err;
 }
