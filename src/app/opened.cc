@@ -129,6 +129,10 @@ Opened::~Opened() = default;
 api::Leases& Opened::leases() { return *leases_; }
 api::Events& Opened::events() { return *ledger_; }
 api::Fences& Opened::fences() { return *fences_; }
+std::string Opened::caveat() const {
+  const store::Capabilities& can = store_->capabilities();
+  return can.durable ? "" : can.may_lose;
+}
 void Opened::flush() { ledger_->flush(); }
 
 Result<Accepted> accept_restored(const OpenOptions& options, const Clock& clock, Random& random,

@@ -38,6 +38,8 @@ class Opened {
   api::Leases& leases();
   api::Events& events();
   api::Fences& fences();
+  // What this store can lose of what it has acknowledged; empty: it claims to lose nothing.
+  std::string caveat() const;
   // Refusals that were counted are written now, apart from any answer.
   void flush();
 

@@ -243,7 +243,12 @@ int run_command(Session& session) {
               if (kept.grip.resource == request->resources.front() || !token.issued())
                 token = kept.grip.token;
             }
-            if (session.words().has("-v")) tell_grants(session, taken);
+            if (session.words().has("-v")) {
+              tell_grants(session, taken);
+              if (const std::string caveat = (*opened)->caveat(); !caveat.empty()) {
+                session.say(cat("this store may lose an acknowledged grant: ", caveat));
+              }
+            }
             return files.environment(*request, taken, (*opened)->leases().generation(), deadline,
                                      !session.words().has("--no-store-env"));
           },

@@ -205,8 +205,8 @@ struct Place {
   int (*table)(Session&);  // protect and unprotect; null: it has no tables
 };
 constexpr std::array<Place, 2> kPlaces = {
-    {{is_git_place, git_install, git_uninstall, nullptr},
-     {is_postgres_place, postgres_install, postgres_uninstall, postgres_table}}};
+    {{is_postgres_place, postgres_install, postgres_uninstall, postgres_table},
+     {is_git_place, git_install, git_uninstall, nullptr}}};
 
 int guard_command(Session& session) {
   const auto& operands = session.words().operands();
