@@ -22,6 +22,7 @@ int tell(Session& session, Result<guard::WriteAnswer> answer, const guard::Pass&
     return refused(session, *refusal, pass);
   }
   const auto& written = std::get<guard::Written>(*answer);
+  if (written.warned) warned(session, *written.warned, pass);
   if (!written.narrow.empty()) session.warn(cat(quoted(target), ": ", written.narrow));
   if (written.already) session.say(cat(quoted(target), ": this very write was made before"));
   if (session.json()) {
@@ -30,7 +31,9 @@ int tell(Session& session, Result<guard::WriteAnswer> answer, const guard::Pass&
         {"resource", pass.resource.text()},
         {"token", static_cast<std::int64_t>(pass.token.number())},
         {"already", written.already},
-        {"window", std::string(written.narrow.empty() ? "zero" : "narrow")}};
+        {"window", std::string(written.warned           ? "none"
+                               : written.narrow.empty() ? "zero"
+                                                        : "narrow")}};
     if (!written.digest.empty()) fields.emplace_back("digest", written.digest);
     session.print(api::to_json(fields));
   }

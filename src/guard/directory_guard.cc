@@ -99,7 +99,8 @@ Result<WriteAnswer> publish_directory(const Publication& publication, const Pass
   if (auto locked = site->lock(); !locked) return locked.error();
   auto sealed = sealed_for_writing(*site, pass, fences);
   if (!sealed) return sealed.error();
-  if (auto* refused = std::get_if<Refused>(&*sealed)) return std::move(*refused);
+  auto* refused = std::get_if<Refused>(&*sealed);
+  if (refused != nullptr && !let_through(*refused, pass)) return std::move(*refused);
   auto staged = stage(*site, publication, pass);
   if (!staged) {
     // A seal that came meanwhile took the half-made tree away: that is a refusal, not a fault.
@@ -108,8 +109,9 @@ Result<WriteAnswer> publish_directory(const Publication& publication, const Pass
     return staged.error();
   }
   int last = 0;
-  auto answer = land(*site, pass, *staged, fences,
-                     {.put = [&](const std::string& name) { return last = put(*site, name); }});
+  const Moves moves = {.put = [&](const std::string& name) { return last = put(*site, name); }};
+  auto answer = refused == nullptr ? land(*site, pass, *staged, fences, moves)
+                                   : past_the_fence(*site, *staged, moves, std::move(*refused));
   // The stage's name has the former tree now.
   if (answer && std::holds_alternative<Written>(*answer)) site->drop(staged->name);
   if (!answer && (last == EINVAL || last == EXDEV)) {

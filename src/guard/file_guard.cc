@@ -112,13 +112,15 @@ Result<WriteAnswer> write_file(const FileWrite& write, const Pass& pass, api::Fe
   if (auto locked = site->lock(); !locked) return locked.error();
   auto sealed = sealed_for_writing(*site, pass, fences);
   if (!sealed) return sealed.error();
-  if (auto* refused = std::get_if<Refused>(&*sealed)) return std::move(*refused);
+  auto* refused = std::get_if<Refused>(&*sealed);
+  if (refused != nullptr && !let_through(*refused, pass)) return std::move(*refused);
   auto staged = stage(*site, write, pass);
   if (!staged) return staged.error();
-  return land(
-      *site, pass, *staged, fences,
-      {.put = [&](const std::string& name) { return site->directory().rename(name, site->name()); },
-       .condition = [&] { return mismatch(*site, write, pass); }});
+  const Moves moves = {
+      .put = [&](const std::string& name) { return site->directory().rename(name, site->name()); },
+      .condition = [&] { return mismatch(*site, write, pass); }};
+  return refused == nullptr ? land(*site, pass, *staged, fences, moves)
+                            : past_the_fence(*site, *staged, moves, std::move(*refused));
 }
 
 }  // namespace stint::guard

@@ -47,9 +47,10 @@ struct Refused {
 };
 
 struct Written {
-  std::string digest = {};  // sha256 of what stands there now, where the guard knows it
-  bool already = false;     // mode once: this very write had been accepted before
-  std::string narrow = {};  // why the window was not zero this time; empty: it was
+  std::string digest = {};             // sha256 of what stands there now, where the guard knows it
+  bool already = false;                // mode once: this very write had been accepted before
+  std::string narrow = {};             // why the window was not zero this time; empty: it was
+  std::optional<Refused> warned = {};  // Pass::warn: what it would have been refused for
 };
 struct Sealed {
   bool already = false;     // the fence stood at this token before

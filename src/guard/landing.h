@@ -31,6 +31,13 @@ struct Moves {
 Result<WriteAnswer> land(Site& site, const Pass& pass, const Staged& staged, api::Fences* fences,
                          const Moves& moves);
 
+// What becomes of a refusal by a fence under Pass::warn: the stage is put in place all the same,
+// and no fence is touched. Refused after all where a seal has removed the stage already.
+Result<WriteAnswer> past_the_fence(Site& site, const Staged& staged, const Moves& moves,
+                                   Refused refusal);
+// Whether Pass::warn lets it through: a fence refused it. Conditions of the caller's own stand.
+bool let_through(const Refused& refusal, const Pass& pass);
+
 // mode once: what makes a repeat the same write.
 Status check_key(const Pass& pass);
 

@@ -62,6 +62,43 @@ TEST_F(GuardFiles, AStaleTokenGets13AndTheSafeNextStep) {
   EXPECT_EQ(read_text(page), "two");
 }
 
+TEST_F(GuardFiles, UnderWarnItIsWrittenTheLedgerAndStderrSaySo) {
+  const std::string old = acquire("site");
+  revoke("site", old);
+  const std::string now = acquire("site");
+  ASSERT_EQ(with_body("two", {"write", page, "--resource", "site", "--token", now}).exit_code, 0);
+  Command late = stint.command({"write", page, "--resource", "site", "--token", old, "--json"});
+  late.stdin_text = "late";
+  late.env.emplace_back("STINT_GUARD", "warn");
+  const Finished done = run(late);
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_NE(done.err.find("UNSAFE"), std::string::npos) << done.err;
+  EXPECT_EQ(json_field(done.out, "window"), "none");
+  EXPECT_EQ(read_text(page), "late");
+  EXPECT_EQ(stint.events({"write_would_be_refused", cat("file:", page)}), 1);
+  EXPECT_EQ(stint.events({"write_refused"}), 0);
+
+  const std::string staged = stint.dir().file("staged");
+  const std::string public_dir = stint.dir().file("public");
+  std::filesystem::create_directory(staged);
+  write_text(staged + "/a", "late");
+  ASSERT_EQ(
+      stint({"seal", cat("dir:", public_dir), "--resource", "site", "--token", now}).exit_code, 0);
+  Command tree = stint.command(
+      {"publish", public_dir, "--from", staged, "--resource", "site", "--token", old});
+  EXPECT_EQ(run(tree).exit_code, 13);
+  tree.env.emplace_back("STINT_GUARD", "warn");
+  const Finished published = run(tree);
+  EXPECT_EQ(published.exit_code, 0) << published.err;
+  EXPECT_NE(published.err.find("UNSAFE"), std::string::npos) << published.err;
+  EXPECT_EQ(read_text(public_dir + "/a"), "late");
+  EXPECT_EQ(stint.events({"write_would_be_refused", cat("dir:", public_dir)}), 1);
+  // A seal takes no notice.
+  Command seal = stint.command({"seal", page, "--resource", "site", "--token", old});
+  seal.env.emplace_back("STINT_GUARD", "warn");
+  EXPECT_EQ(run(seal).exit_code, 13);
+}
+
 TEST_F(GuardFiles, OtherRefusalsAndFaultsHaveTheirCodes) {
   const std::string token = acquire("site");
   const auto code = [&](std::vector<std::string> words) {

@@ -60,6 +60,22 @@ TEST_F(GuardDirectory, ALowerTokenIsStaleAndItsStageGoes) {
   EXPECT_FALSE(fs::exists(path));
 }
 
+TEST_F(GuardDirectory, UnderWarnItIsPublishedAllTheSameAndNoFenceMoves) {
+  fences.issue(2);
+  ASSERT_TRUE(done(publish(2)));
+  make_tree("staged", "late");
+  guard::Pass late = pass_with(1);
+  late.warn = true;
+  const auto answer =
+      guard::publish_directory({.path = path, .staged = dir.file("staged")}, late, &fences);
+  ASSERT_TRUE(done(answer)) << told(answer);
+  const auto& written = std::get<guard::Written>(*answer);
+  ASSERT_TRUE(written.warned);
+  EXPECT_EQ(written.warned->verdict, core::Verdict::Stale);
+  EXPECT_EQ(published(), "late");
+  EXPECT_EQ(kept_in(dir.path()), std::vector<std::string>{".site.fence.2"});
+}
+
 TEST_F(GuardDirectory, KeepsModesTimesAndTheShapeOfTheTree) {
   fences.issue(1);
   ASSERT_EQ(::chmod(dir.file("staged/a").c_str(), 0751), 0);

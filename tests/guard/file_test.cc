@@ -61,6 +61,60 @@ TEST_F(GuardFile, ALowerTokenIsStale) {
   EXPECT_EQ(kept_in(dir.path()), std::vector<std::string>{".page.fence.2"});
 }
 
+// What a write under Pass::warn would have been refused for; empty: it was not let through so.
+std::optional<core::Verdict> warned_of(const Result<guard::WriteAnswer>& answer) {
+  const auto* written = answer ? std::get_if<guard::Written>(&*answer) : nullptr;
+  if (written == nullptr || !written->warned || !written->warned->warned) return std::nullopt;
+  return written->warned->verdict;
+}
+
+TEST_F(GuardFile, UnderWarnItIsWrittenAllTheSameAndNoFenceMoves) {
+  fences.issue(2);
+  ASSERT_TRUE(done(write(2, "two")));
+  guard::Pass late = pass_with(1);
+  late.warn = true;
+  const auto answer = guard::write_file({.path = path, .body = "one"}, late, &fences);
+  EXPECT_EQ(warned_of(answer), core::Verdict::Stale) << told(answer);
+  EXPECT_EQ(content(), "one");
+  EXPECT_EQ(kept_in(dir.path()), std::vector<std::string>{".page.fence.2"});
+  // It changes nothing for a good token, nor for a seal.
+  guard::Pass good = pass_with(2);
+  good.warn = true;
+  const auto usual = guard::write_file({.path = path, .body = "two"}, good, &fences);
+  EXPECT_TRUE(done(usual)) << told(usual);
+  EXPECT_EQ(warned_of(usual), std::nullopt);
+  EXPECT_EQ(verdict_of(guard::seal_file(path, seal_with(late), &fences)), core::Verdict::Stale);
+  EXPECT_EQ(kept_in(dir.path()), std::vector<std::string>{".page.fence.2"});
+}
+
+TEST_F(GuardFile, UnderWarnAUsedTokenWritesAgainAndSaysSo) {
+  fences.issue(1);
+  ASSERT_TRUE(done(once(1, "one", "k")));
+  guard::Pass again = pass_with(1);
+  again.warn = true;
+  again.mode = core::FenceMode::Once;
+  again.key = "another";
+  const auto answer = guard::write_file({.path = path, .body = "two"}, again, &fences);
+  EXPECT_EQ(warned_of(answer), core::Verdict::Used) << told(answer);
+  EXPECT_EQ(content(), "two");
+  EXPECT_TRUE(kept_in(dir.path(), ".stage.").empty());
+}
+
+TEST_F(GuardFile, UnderWarnConditionsOfOnesOwnStillCount) {
+  fences.issue(2);
+  ASSERT_TRUE(done(write(2, "two")));
+  guard::Pass late = pass_with(1);
+  late.warn = true;
+  const auto unmet =
+      guard::write_file({.path = path, .body = "one", .if_match = "none"}, late, &fences);
+  EXPECT_FALSE(done(unmet));
+  late.require_live = true;
+  EXPECT_EQ(verdict_of(guard::write_file({.path = path, .body = "one"}, late, &fences)),
+            core::Verdict::Stale);
+  EXPECT_EQ(content(), "two");
+  EXPECT_EQ(kept_in(dir.path()), std::vector<std::string>{".page.fence.2"});
+}
+
 TEST_F(GuardFile, SupersededAtTheStoreIsStaleThoughNothingWasSealed) {
   fences.issue(2);
   EXPECT_EQ(verdict_of(write(1, "one")), core::Verdict::Stale);
