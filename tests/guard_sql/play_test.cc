@@ -27,7 +27,7 @@ class Writer {
     step_ = 0;
     state.clear();
   }
-  void read() { seen_ = std::stoi(session.value("SELECT n FROM doc")); }
+  void read() { seen_ = std::atoi(session.value("SELECT n FROM doc").c_str()); }
   static constexpr int kSteps = 4;
   bool over() const { return step_ == kSteps || !state.empty(); }
   // Sends the next step; a refusal ends the transaction.
@@ -269,6 +269,68 @@ TEST(SqlSeal, IsNotStarvedByOverlappingWritersOfAnOlderToken) {
   EXPECT_LT(now() - before, Millis(3'000));
   stop = true;
   for (std::thread& writer : writers) writer.join();
+}
+
+// Also where nobody waits: who announced it may have died.
+TEST(SqlSeal, OnceAnnouncedOlderTokensBeginNoMore) {
+  const std::string database = guarded_database();
+  Session admin(database);
+  seal(admin, "r", 1);
+  Session old(database);
+  old.must("BEGIN; SELECT stint.admit('r', 1)");
+  admin.must(cat("SELECT stint.announce_seal('r', 2, '", kLife, "', 2, true)"));
+  Session sealer(database);
+  for (const bool waiting : {false, true}) {
+    if (waiting) {
+      sealer.send(seal_sql("r", 2));
+      EXPECT_TRUE(blocked(sealer, admin));
+    }
+    for (const char* level : {"READ COMMITTED", "REPEATABLE READ"}) {
+      Session late(database);
+      late.must("SET statement_timeout = '10s'");
+      late.must(cat("BEGIN ISOLATION LEVEL ", level));
+      EXPECT_EQ(late.state_of("SELECT stint.admit('r', 1)"), "ST001") << level << ' ' << waiting;
+    }
+  }
+  old.must("COMMIT");
+  EXPECT_EQ(sealer.answer().state, "");
+}
+
+// The lock is the transaction's: no call gives it back before its end.
+TEST(SqlSeal, WaitsForAWriterWhateverItUnlocks) {
+  const std::string database = guarded_database();
+  Session admin(database);
+  seal(admin, "r", 1);
+  Session writer(database);
+  writer.must("BEGIN; SELECT stint.admit('r', 1); SELECT pg_advisory_unlock_all()");
+  writer.must("SELECT pg_advisory_unlock_shared(stint.lock_of('r'))");
+  Session sealer(database);
+  sealer.send(seal_sql("r", 2));
+  EXPECT_TRUE(blocked(sealer, admin));
+  writer.must("COMMIT");
+  EXPECT_EQ(sealer.answer().state, "");
+}
+
+// Who comes with a search_path of its own is judged all the same.
+TEST(SqlAdmit, TakesNoNotionOfEqualFromItsCaller) {
+  const std::string database = guarded_database();
+  Session admin(database);
+  seal(admin, "r", 5);
+  admin.must(
+      "CREATE SCHEMA odd; CREATE FUNCTION odd.yes(bigint, bigint) RETURNS boolean LANGUAGE sql AS "
+      "'SELECT true'; CREATE OPERATOR odd.= (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = "
+      "odd.yes);"
+      "CREATE FUNCTION odd.pg_try_advisory_xact_lock_shared(bigint) RETURNS boolean LANGUAGE sql "
+      "AS 'SELECT true'");
+  Session odd(database);
+  odd.must("SET search_path = odd, pg_catalog");
+  EXPECT_EQ(odd.state_of("SELECT stint.admit('r', 4)"), "ST001");
+  odd.must("BEGIN; SELECT stint.admit('r', 5)");
+  Session sealer(database);
+  sealer.send(seal_sql("r", 6));
+  EXPECT_TRUE(blocked(sealer, admin));
+  odd.must("COMMIT");
+  EXPECT_EQ(sealer.answer().state, "");
 }
 
 TEST(SqlSeveral, InSortedOrderNeverDeadlock) {

@@ -1,5 +1,6 @@
 #include "tests/guard_sql/session.h"
 
+#include <gtest/gtest.h>
 #include <postgresql/libpq-fe.h>
 
 #include <cstdlib>
@@ -66,7 +67,11 @@ Answer Session::answer() {
   const MonoTime until = now() + Millis(60'000);
   while (true) {
     while (::PQisBusy(conn_) != 0) {
-      CHECK(os::wait_socket(::PQsocket(conn_), os::Wanted::Read, until), "no answer for 60 s");
+      if (!os::wait_socket(::PQsocket(conn_), os::Wanted::Read, until)) {
+        ADD_FAILURE() << "no answer for 60 s";
+        out.state = "lost";
+        return out;
+      }
       if (::PQconsumeInput(conn_) == 0) break;
     }
     pg_result* result = ::PQgetResult(conn_);
@@ -85,13 +90,13 @@ Answer Session::run(const std::string& sql) {
 
 Answer Session::must(const std::string& sql) {
   Answer out = run(sql);
-  CHECK(out.state.empty(), cat(sql, ": ", out.state, ' ', out.message).c_str());
+  EXPECT_EQ(out.state, "") << sql << ": " << out.message;
   return out;
 }
 
 std::string Session::value(const std::string& sql) {
   const Answer out = must(sql);
-  return out.rows.empty() ? std::string() : out.rows.front().front();
+  return out.rows.empty() || out.rows.front().empty() ? std::string() : out.rows.front().front();
 }
 
 PostgresServer& server() {
@@ -141,11 +146,10 @@ bool blocked(Session& session, Session& watcher) {
   const std::string ask =
       cat("SELECT wait_event_type = 'Lock' FROM pg_stat_activity WHERE pid = ", session.pid());
   bool waits = false;
-  CHECK(wait_until([&] {
-          waits = !session.answered() && watcher.value(ask) == "t" && !session.answered();
-          return waits || session.answered();
-        }),
-        "neither blocked nor answered");
+  EXPECT_TRUE(wait_until([&] {
+    waits = !session.answered() && watcher.value(ask) == "t" && !session.answered();
+    return waits || session.answered();
+  })) << "neither blocked nor answered";
   return waits;
 }
 

@@ -38,7 +38,7 @@ class Session {
   Session(Session&&) = delete;
 
   Answer run(const std::string& sql);
-  // Ends the program if it fails.
+  // A failed expectation if it fails.
   Answer must(const std::string& sql);
   std::string state_of(const std::string& sql) { return run(sql).state; }
   // The first column of the first row.

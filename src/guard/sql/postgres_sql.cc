@@ -204,19 +204,35 @@ BEGIN
           set_config('statement_timeout', least(ms, nullif(running, 0))::text, true);
 END $f$;
 
-CREATE OR REPLACE FUNCTION stint.place_of(resource text) RETURNS text LANGUAGE sql IMMUTABLE AS $f$
-  SELECT 'stint.held_' || left(encode(sha256(convert_to(resource, 'UTF8')), 'hex'), 32)
+-- The next three are unfolded into the caller's expression, under the caller's search_path: every
+-- name in them is qualified.
+--
+-- limit_time() for one setting when nobody says how much time is left.
+CREATE OR REPLACE FUNCTION stint.limit_default(setting text) RETURNS text LANGUAGE sql AS $f$
+  SELECT pg_catalog.set_config(setting, CASE WHEN pg_catalog.current_setting(setting)::interval
+    OPERATOR(pg_catalog.<=) interval '30 s' AND pg_catalog.current_setting(setting)
+    OPERATOR(pg_catalog.<>) '0' THEN pg_catalog.current_setting(setting) ELSE '30s' END, true)
 $f$;
 
--- First in the transaction that writes. G5: what was judged is locked until its end.
-CREATE OR REPLACE FUNCTION stint.admit(resource text, token bigint, generation text DEFAULT NULL,
-  remaining interval DEFAULT NULL, mode text DEFAULT 'at-least', key text DEFAULT '',
-  digest text DEFAULT '')
+-- Where the triggers of protected tables find the token of their resource.
+CREATE OR REPLACE FUNCTION stint.place_of(resource text) RETURNS text LANGUAGE sql STABLE AS $f$
+  SELECT 'stint.held_' OPERATOR(pg_catalog.||) pg_catalog.left(pg_catalog.encode(pg_catalog.sha256(
+    pg_catalog.convert_to(resource, 'UTF8')), 'hex'), 32)
+$f$;
+
+-- The lock of a fence: shared by its writers, alone for who raises it. It belongs to the transaction.
+-- A row lock would do too, and writes the row and a multixact for each writer (ADR 0017).
+CREATE OR REPLACE FUNCTION stint.lock_of(resource text) RETURNS bigint LANGUAGE sql IMMUTABLE AS $f$
+  SELECT pg_catalog.hashtextextended('stint ' OPERATOR(pg_catalog.||) resource COLLATE "C", 0)
+$f$;
+
+-- Judges what admit() could not settle by itself: every case of the law.
+CREATE OR REPLACE FUNCTION stint.judge_admit(resource text, token bigint, generation text,
+  remaining interval, mode text, key text, digest text)
 RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $f$
 #variable_conflict use_variable
 DECLARE
   once CONSTANT boolean := mode = 'once';
-  -- Where the triggers of protected tables find the token of their resource.
   place CONSTANT text := stint.place_of(resource);
   fence stint.fences;
   coming stint.sealing;
@@ -238,7 +254,12 @@ BEGIN
   LOOP
     IF once THEN
       SELECT f.* INTO fence FROM stint.fences f WHERE f.resource = resource FOR NO KEY UPDATE;
+    ELSIF current_setting('transaction_isolation') = 'read committed'
+        AND pg_try_advisory_xact_lock_shared(stint.lock_of(resource)) THEN
+      SELECT f.* INTO fence FROM stint.fences f WHERE f.resource = resource;
     ELSE
+      -- An older snapshot does not see a seal since; the row's lock does (40001). And who comes
+      -- while a seal waits does not queue behind it: the announcement refuses it below.
       SELECT f.* INTO fence FROM stint.fences f WHERE f.resource = resource FOR SHARE;
     END IF;
     life := coalesce(generation, word.generation, fence.generation, '');
@@ -281,6 +302,43 @@ BEGIN
   RETURN CASE verdict WHEN 'done' THEN 'done' ELSE 'admitted' END;
 END $f$;
 
+-- First in the transaction that writes. G5: what was judged is locked until its end.
+-- The common case is settled here: no store in this database, the fence is at this very token, no
+-- seal announced. In few expressions, since plpgsql sets up each of them anew in every transaction;
+-- with the caller's rights and search_path, since the server goes through all its settings when it
+-- leaves a function that has its own. So every name is qualified.
+CREATE OR REPLACE FUNCTION stint.admit(resource text, token bigint, generation text DEFAULT NULL,
+  remaining interval DEFAULT NULL, mode text DEFAULT 'at-least', key text DEFAULT '',
+  digest text DEFAULT '')
+RETURNS text LANGUAGE plpgsql AS $f$
+#variable_conflict use_variable
+DECLARE
+  held text;
+BEGIN
+  -- The lock first, then the look, in a statement (and so with a snapshot) of its own.
+  IF mode OPERATOR(pg_catalog.=) 'at-least' AND remaining IS NULL
+      AND pg_catalog.to_regclass('$R.record') IS NULL
+      AND pg_catalog.current_setting('transaction_isolation') OPERATOR(pg_catalog.=) 'read committed'
+      AND pg_catalog.pg_try_advisory_xact_lock_shared(stint.lock_of(resource)) THEN
+    SELECT f.token OPERATOR(pg_catalog.||) ' ' OPERATOR(pg_catalog.||) f.generation INTO held
+      FROM stint.fences f
+     WHERE f.resource OPERATOR(pg_catalog.=) resource AND f.token OPERATOR(pg_catalog.=) token
+       AND (generation IS NULL OR generation OPERATOR(pg_catalog.=) ''
+         OR f.generation OPERATOR(pg_catalog.=) generation)
+       AND NOT EXISTS (SELECT FROM stint.sealing s WHERE s.resource OPERATOR(pg_catalog.=) resource
+         AND (s.token OPERATOR(pg_catalog.>) token
+           OR s.generation OPERATOR(pg_catalog.<>) f.generation));
+    IF held IS NOT NULL AND (
+        pg_catalog.current_setting(stint.place_of(resource), true) OPERATOR(pg_catalog.=) held
+        OR stint.limit_default('idle_in_transaction_session_timeout') IS NOT NULL
+          AND stint.limit_default('statement_timeout') IS NOT NULL
+          AND pg_catalog.set_config(stint.place_of(resource), held, true) IS NOT NULL) THEN
+      RETURN 'admitted';
+    END IF;
+  END IF;
+  RETURN stint.judge_admit(resource, token, generation, remaining, mode, key, digest);
+END $f$;
+
 -- Its last argument has another name, so that `remaining =>` means one function only.
 CREATE OR REPLACE FUNCTION stint.admit(resource text, token bigint, time_left interval)
 RETURNS text LANGUAGE sql AS $f$ SELECT stint.admit(resource, token, NULL, time_left) $f$;
@@ -318,6 +376,7 @@ BEGIN
   word := stint.own(resource, generation);
   asked := word.newest IS NOT NULL;
   IF locked THEN
+    PERFORM pg_advisory_xact_lock(stint.lock_of(resource));
     SELECT f.* INTO fence FROM stint.fences f WHERE f.resource = resource FOR NO KEY UPDATE;
   ELSE
     SELECT f.* INTO fence FROM stint.fences f WHERE f.resource = resource;
