@@ -44,6 +44,37 @@ struct SealedTarget {
 // Errors: Invalid (no such target), Unavailable (not reached), UnknownOutcome.
 Outcome<SealedTarget, Refusal> seal(const Holder& holder, std::string_view target);
 
+struct WriteOptions {
+  std::string path = {};
+  std::string_view body = {};  // the whole new content
+  std::string if_match = {};   // only if the sha256 of the present content is this; "none": no file
+  bool once = false;           // one write per token
+  std::string key = {};        // with `once`: what makes a repeat the same write; empty: the body
+  bool follow = false;         // symbolic links that lead out of their directory too
+};
+
+struct WrittenTarget {
+  std::string digest = {};  // sha256 of what was written, where it is known
+  bool already = false;     // `once`: this very write had been made before
+  std::string narrow = {};  // why the window was not zero this time; empty: it was
+};
+
+// Replaces the file's content, unless a newer holder has sealed or written it; check and write are
+// one step. Seals first where our fence does not stand yet.
+// Errors: Invalid, Denied, Unavailable, UnknownOutcome.
+Outcome<WrittenTarget, Refusal> write(const Holder& holder, const WriteOptions& options);
+
+struct PublishOptions {
+  std::string path = {};
+  std::string staged = {};  // the new tree; it is copied and left as it is
+  bool once = false;        // as in WriteOptions, these three
+  std::string key = {};
+  bool follow = false;
+};
+
+// The same for a whole directory, which changes places with the new one in one step.
+Outcome<WrittenTarget, Refusal> publish(const Holder& holder, const PublishOptions& options);
+
 struct ActOptions {
   std::string name = {};  // what is acted on; its fence is that of the target admit:NAME
   std::string key = {};   // what makes a repeat the same act

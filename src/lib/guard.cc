@@ -3,6 +3,8 @@
 
 #include "app/guards.h"
 #include "base/text.h"
+#include "guard/directory_guard.h"
+#include "guard/file_guard.h"
 #include "guard/words.h"
 #include "lib/hold.h"
 #include "os/files.h"
@@ -56,6 +58,26 @@ Refused refused_by(const ActOptions& options, const api::FenceAnswer& answer, co
   return out;
 }
 
+template <class Options>
+Pass writing_pass(const lib::Hold& hold, const Options& options) {
+  Pass pass = pass_of(hold);
+  pass.mode = options.once ? core::FenceMode::Once : core::FenceMode::AtLeast;
+  pass.key = options.key;
+  return pass;
+}
+
+Outcome<WrittenTarget, Refusal> outcome_of(const lib::ClientState& client, const Pass& pass,
+                                           Result<WriteAnswer> answer) {
+  if (!answer) return answer.error();
+  if (const auto* refused = std::get_if<Refused>(&*answer)) {
+    return refusal_of(client, *refused, pass);
+  }
+  auto& written = std::get<Written>(*answer);
+  return WrittenTarget{.digest = std::move(written.digest),
+                       .already = written.already,
+                       .narrow = std::move(written.narrow)};
+}
+
 Outcome<Acted, Refusal> earlier_result(const std::optional<api::Act>& act) {
   if (act && act->result_token) {
     return Acted{.result = act->exit_code.value_or(0),
@@ -90,13 +112,34 @@ Outcome<SealedTarget, Refusal> seal(const Holder& holder, std::string_view targe
   return SealedTarget{found->words};
 }
 
+Outcome<WrittenTarget, Refusal> write(const Holder& holder, const WriteOptions& options) {
+  const lib::Hold& hold = lib::hold_of(holder);
+  const lib::ClientState& client = *hold.client();
+  const Pass pass = writing_pass(hold, options);
+  return outcome_of(client, pass,
+                    write_file({.path = options.path,
+                                .body = options.body,
+                                .if_match = options.if_match,
+                                .follow = options.follow,
+                                .want_digest = true},
+                               pass, &client.opened->fences()));
+}
+
+Outcome<WrittenTarget, Refusal> publish(const Holder& holder, const PublishOptions& options) {
+  const lib::Hold& hold = lib::hold_of(holder);
+  const lib::ClientState& client = *hold.client();
+  const Pass pass = writing_pass(hold, options);
+  return outcome_of(
+      client, pass,
+      publish_directory({.path = options.path, .staged = options.staged, .follow = options.follow},
+                        pass, &client.opened->fences()));
+}
+
 Outcome<Acted, Refusal> admit(const Holder& holder, const ActOptions& options,
                               const std::function<int()>& act) {
   const lib::Hold& hold = lib::hold_of(holder);
   const lib::ClientState& client = *hold.client();
-  Pass pass = pass_of(hold);
-  pass.mode = options.once ? core::FenceMode::Once : core::FenceMode::AtLeast;
-  pass.key = options.key;
+  const Pass pass = writing_pass(hold, options);
   const core::Offer offer = offer_of(pass, "");
   api::Act record;
   record.name = options.name;

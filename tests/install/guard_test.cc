@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "base/text.h"
 #include "tests/support/process.h"
 
@@ -62,6 +64,46 @@ TEST_F(GuardTest, AnActHasOneResultAndAnOvertakenOneDoesNotCount) {
   const auto* late = overtaken.get_if<guard::Refusal>();
   ASSERT_NE(late, nullptr);
   EXPECT_TRUE(late->ran);
+}
+
+// EVIDENCE-OF: G5
+TEST_F(GuardTest, AFileAndADirectoryAreReplacedUntilANewerHolderSeals) {
+  const std::string page = dir_.file("page");
+  const std::string site = dir_.file("site");
+  const std::string staged = dir_.file("staged");
+  std::filesystem::create_directory(staged);
+  write_text(staged + "/a", "one");
+  Holder first = hold();
+  const auto written = guard::write(first, {.path = page, .body = "one"});
+  ASSERT_TRUE(written) << written.error()->message;
+  EXPECT_EQ(written->digest.size(), 64U);
+  EXPECT_EQ(read_text(page), "one");
+  const auto published = guard::publish(first, {.path = site, .staged = staged});
+  ASSERT_TRUE(published) << published.error()->message;
+  EXPECT_EQ(read_text(site + "/a"), "one");
+  const auto unmet = guard::write(first, {.path = page, .body = "two", .if_match = "none"});
+  EXPECT_NE(unmet.get_if<guard::Refusal>(), nullptr);
+  // Both were remembered: the revoke seals them.
+  ASSERT_TRUE(client_.revoke({.resource = "r", .expected = first.token(), .why = "test"}));
+  write_text(staged + "/a", "late");
+  const auto late = guard::write(first, {.path = page, .body = "late"});
+  ASSERT_NE(late.get_if<guard::Refusal>(), nullptr);
+  EXPECT_EQ(late.get_if<guard::Refusal>()->code, Code::Stale);
+  EXPECT_EQ(late.get_if<guard::Refusal>()->fence, 2U);
+  const auto late_tree = guard::publish(first, {.path = site, .staged = staged});
+  ASSERT_NE(late_tree.get_if<guard::Refusal>(), nullptr);
+  EXPECT_EQ(read_text(page), "one");
+  EXPECT_EQ(read_text(site + "/a"), "one");
+  Holder second = hold();
+  const guard::WriteOptions once = {.path = page, .body = "two", .once = true, .key = "k"};
+  ASSERT_TRUE(guard::write(second, once));
+  const auto again = guard::write(second, once);
+  ASSERT_TRUE(again);
+  EXPECT_TRUE(again->already);
+  const auto other = guard::write(second, {.path = page, .body = "x", .once = true, .key = "y"});
+  ASSERT_NE(other.get_if<guard::Refusal>(), nullptr);
+  EXPECT_EQ(other.get_if<guard::Refusal>()->code, Code::Used);
+  EXPECT_NE(guard::write(second, {.path = dir_.file("no/such"), .body = ""}).error(), nullptr);
 }
 
 TEST_F(GuardTest, WrongTargetsAreErrors) {

@@ -152,7 +152,8 @@ DROP FUNCTION IF EXISTS stint.problems(), stint.unprotect(regclass), stint.prote
   stint.admit_all(text[], bigint[], text, interval), stint.admit(text, bigint, interval),
   stint.admit(text, bigint, text, interval, text, text, text),
   stint.judge_admit(text, bigint, text, interval, text, text, text), stint.limit_time(interval),
-  stint.limit_default(text), stint.lock_of(text), stint.place_of(text), stint.standing(stint.fences, bigint), stint.refuse(text, text, bigint, text),
+  stint.limit_default(text), stint.lock_of(text), stint.place_of(text),
+  stint.standing(stint.fences, bigint), stint.refuse(text, text, bigint, text),
   stint.checked_input(text, bigint, text), stint.own(text, text),
   stint.verdict(boolean, text, bigint, boolean, text, text, text, bigint, boolean, text, text,
     boolean, boolean, text, text[], bigint, boolean);
