@@ -156,6 +156,7 @@ TEST_P(Play, AtNoStepDoesTheZombieWriteAfterTheSeal) {
     EXPECT_EQ(a.accepted(), frozen_at >= 2) << frozen_at << ' ' << a.state;
     accepted += 1 + (a.accepted() ? 1 : 0);
     refused += a.accepted() ? 0 : 1;
+    ASSERT_FALSE(HasFailure()) << "play " << i << ", frozen after step " << frozen_at;
   }
   expect_whole(accepted);
   EXPECT_GT(blocked_seals, 0);

@@ -54,7 +54,7 @@ Session::~Session() { ::PQfinish(conn_); }
 int Session::pid() const { return ::PQbackendPID(conn_); }
 
 void Session::send(const std::string& sql) {
-  CHECK(::PQsendQuery(conn_, sql.c_str()) == 1, ::PQerrorMessage(conn_));
+  EXPECT_EQ(::PQsendQuery(conn_, sql.c_str()), 1) << sql << ": " << ::PQerrorMessage(conn_);
 }
 
 bool Session::answered() {
@@ -75,7 +75,10 @@ Answer Session::answer() {
       if (::PQconsumeInput(conn_) == 0) break;
     }
     pg_result* result = ::PQgetResult(conn_);
-    if (result == nullptr) return out;
+    if (result == nullptr) {
+      if (::PQstatus(conn_) != CONNECTION_OK && out.state.empty()) out.state = "lost";
+      return out;
+    }
     take(out, result);
   }
 }
