@@ -137,7 +137,7 @@ TEST_P(Play, AtNoStepDoesTheZombieWriteAfterTheSeal) {
     // B acquires, seals; it waits if and only if A stands in a guarded transaction.
     send_take_over(++token);
     const bool waits = blocked(*taker_, watcher);
-    EXPECT_EQ(waits, frozen_at >= 2) << frozen_at;
+    ASSERT_EQ(waits, frozen_at >= 2) << frozen_at;
     blocked_seals += waits ? 1 : 0;
     const bool a_first = waits || dice() % 2 == 0;
     if (!waits) {
