@@ -334,6 +334,17 @@ TEST(SqlAdmit, TakesNoNotionOfEqualFromItsCaller) {
   EXPECT_EQ(sealer.answer().state, "");
 }
 
+// A number means nothing outside its store's life.
+TEST(SqlAdmit, TheSameTokenOfAnotherGenerationIsNotAdmitted) {
+  const std::string database = guarded_database();
+  Session admin(database);
+  seal(admin, "r", 5);
+  EXPECT_EQ(admin.state_of(cat("SELECT stint.admit('r', 5, '", std::string(32, '2'), "')")),
+            "ST008");
+  EXPECT_EQ(admin.value(cat("SELECT stint.admit('r', 5, '", kLife, "')")), "admitted");
+  EXPECT_EQ(admin.value("SELECT stint.admit('r', 5, '')"), "admitted");
+}
+
 TEST(SqlSeveral, InSortedOrderNeverDeadlock) {
   const std::string database = guarded_database();
   Session admin(database);
