@@ -94,7 +94,7 @@ TEST_F(GuardFiles, UnderWarnItIsWrittenTheLedgerAndStderrSaySo) {
   EXPECT_EQ(read_text(public_dir + "/a"), "late");
   EXPECT_EQ(stint.events({"write_would_be_refused", cat("dir:", public_dir)}), 1);
   // A seal takes no notice.
-  Command seal = stint.command({"seal", page, "--resource", "site", "--token", old});
+  Command seal = stint.command({"seal", cat("file:", page), "--resource", "site", "--token", old});
   seal.env.emplace_back("STINT_GUARD", "warn");
   EXPECT_EQ(run(seal).exit_code, 13);
 }
