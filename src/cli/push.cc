@@ -1,4 +1,5 @@
 // stint push: a fenced git push.
+#include <algorithm>
 #include <array>
 #include <cstdio>
 
@@ -13,6 +14,20 @@
 namespace stint::cli {
 namespace {
 
+// Nothing moves git's repository away from where we stand.
+bool plain_repository(const app::Environment& environment) {
+  constexpr const char* kMoving[] = {"GIT_DIR",
+                                     "GIT_WORK_TREE",
+                                     "GIT_COMMON_DIR",
+                                     "GIT_OBJECT_DIRECTORY",
+                                     "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+                                     "GIT_NAMESPACE",
+                                     "GIT_QUARANTINE_PATH",
+                                     "GIT_CEILING_DIRECTORIES"};
+  return std::ranges::none_of(kMoving,
+                              [&](const char* name) { return environment.all().contains(name); });
+}
+
 Result<guard::GitPush> request_of(Session& session) {
   const Words& words = session.words();
   const auto& operands = words.operands();
@@ -21,7 +36,8 @@ Result<guard::GitPush> request_of(Session& session) {
   };
   auto pass = pass_of(session);
   if (!pass) return pass.error();
-  auto where = guard::where_to_push(operand(0), operand(1));
+  const bool plain = plain_repository(session.environment());
+  auto where = guard::where_to_push(operand(0), operand(1), plain);
   if (!where) return where.error();
   auto limit = session.duration("--timeout", Millis(300'000));
   if (!limit) return limit.error();
@@ -35,6 +51,7 @@ Result<guard::GitPush> request_of(Session& session) {
                         .target = std::move(where->target),
                         .source = std::move(where->source),
                         .dry_run = words.has("--dry-run"),
+                        .plain = plain,
                         .limit = *limit,
                         .fences = [&session]() -> Result<api::Fences*> {
                           auto opened = session.open();
@@ -83,8 +100,8 @@ constexpr std::array<Option, 9> kPushOptions = {{
     kKeyOption,
     kLiveOption,
     {"--fence-ref", "PREFIX",
-     "where fences are kept at the server (default refs/fence/; refs/heads/fence/ makes them "
-     "branches, which a forge can protect)"},
+     "where fences are kept at the server (default refs/stint/fence/; refs/heads/zz-fence/ makes "
+     "them branches, which a forge can protect)"},
     {"--fallback", "HOW",
      "seal-commit: for servers without atomic pushes, seal with empty commits on the branch"},
     {"--timeout", "D", "give up waiting for the server after this long (default 5m)"},

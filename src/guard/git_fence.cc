@@ -148,14 +148,27 @@ Status check_fence_prefix(std::string_view prefix) {
       });
   if (!shaped) {
     return invalid(cat(quoted(prefix),
-                       " cannot hold fences: give a prefix such as refs/fence/ or "
-                       "refs/heads/fence/ (small letters, digits, '-', '_', '/' at the end)"));
+                       " cannot hold fences: give a prefix such as refs/stint/fence/ or "
+                       "refs/heads/zz-fence/ (small letters, digits, '-', '_', '/' at the end)"));
   }
-  if (prefix < "refs/heads/" || (prefix.starts_with("refs/heads/") && prefix != "refs/heads/"))
-    return {};
+  if (prefix == "refs/heads/" || prefix.starts_with("refs/tags/")) {
+    return invalid(cat(quoted(prefix), " cannot hold fences: they would stand among ",
+                       prefix == "refs/heads/" ? "the branches" : "the tags"));
+  }
+  if (prefix > "refs/heads/") return {};
   return invalid(cat(quoted(prefix),
-                     " stands behind refs/heads/ in the order of names: a server that crashes "
-                     "in the middle of a push could then have written without raising the fence"));
+                     " stands before refs/heads/ in the order of names: a server puts the fence in "
+                     "place first, and what is written with it could appear after a newer "
+                     "holder's seal. Give one that stands behind, such as ",
+                     kFencePrefix));
+}
+
+Status check_fence_order(std::string_view fence, std::string_view branch) {
+  if (fence > branch || branch.starts_with("refs/tags/")) return {};
+  return invalid(cat("the fence ", quoted(fence), " stands before ", quoted(branch),
+                     " in the order of names, so that the server would put it in place first; "
+                     "give --fence-ref a prefix that stands behind it, such as ",
+                     kFencePrefix));
 }
 
 GitObject object_kind(std::string_view ref) {

@@ -58,10 +58,13 @@ Result<CommitText> parse_fence_commit(std::string_view raw);
 // ref name, also on file systems that take capital letters for small ones.
 std::string fence_ref(std::string_view prefix, const ResourceName& resource);
 
-constexpr std::string_view kFencePrefix = "refs/fence/";
-// A fence must stand before the branches in the order of names: a server that crashes half-way
-// through a push has then raised the fence and not written, never the other way round.
+constexpr std::string_view kFencePrefix = "refs/stint/fence/";
+// A fence must stand behind the branches in the order of names: git's file storage puts refs in
+// place one after the other, in that order, and a successor could seal as soon as the fence is
+// (ADR 0016). G5
 Status check_fence_prefix(std::string_view prefix);
+// The same for one push. Tags are left out: a push that is not forced only ever makes them.
+Status check_fence_order(std::string_view fence, std::string_view branch);
 // A branch can hold nothing but commits.
 GitObject object_kind(std::string_view ref);
 

@@ -98,16 +98,20 @@ TEST(FenceRef, IsValidAndDifferentForEachResource) {
         << ref;
   }
   EXPECT_EQ(fence_ref(kFencePrefix, ResourceName::parse("blog-repo").value()),
-            "refs/fence/blog-repo");
+            "refs/stint/fence/blog-repo");
 }
 
-TEST(FencePrefix, MustStandBeforeTheBranches) {
-  EXPECT_TRUE(check_fence_prefix("refs/fence/"));
-  EXPECT_TRUE(check_fence_prefix("refs/heads/fence/"));
-  for (const char* bad : {"refs/notes/", "refs/tags/", "refs/heads/", "fence/", "refs/fence",
-                          "refs/a b/", "refs//", "refs/../"}) {
+TEST(FencePrefix, MustStandBehindTheBranches) {
+  EXPECT_TRUE(check_fence_prefix("refs/stint/fence/"));
+  EXPECT_TRUE(check_fence_prefix("refs/heads/zz-fence/"));
+  for (const char* bad : {"refs/fence/", "refs/tags/", "refs/tags/x/", "refs/heads/", "fence/",
+                          "refs/stint", "refs/x y/", "refs//", "refs/../"}) {
     EXPECT_FALSE(check_fence_prefix(bad)) << bad;
   }
+  EXPECT_TRUE(check_fence_order("refs/stint/fence/r", "refs/heads/main"));
+  EXPECT_TRUE(check_fence_order("refs/stint/fence/r", "refs/tags/v1"));
+  EXPECT_TRUE(check_fence_order("refs/heads/zz-fence/r", "refs/heads/main"));
+  EXPECT_FALSE(check_fence_order("refs/heads/fence/r", "refs/heads/main"));
 }
 
 TEST(GitTargets, AreReadAndWrittenTheSame) {
@@ -115,12 +119,12 @@ TEST(GitTargets, AreReadAndWrittenTheSame) {
   ASSERT_TRUE(named);
   EXPECT_TRUE(named->named);
   EXPECT_EQ(named->branch, "refs/heads/feature/x");
-  const auto url = parse_git_target("git:ssh://u:secret@h/r.git#main;fence=refs/heads/fence/");
+  const auto url = parse_git_target("git:ssh://u:secret@h/r.git#main;fence=refs/heads/zz-fence/");
   ASSERT_TRUE(url);
-  EXPECT_EQ(url->fence_prefix, "refs/heads/fence/");
+  EXPECT_EQ(url->fence_prefix, "refs/heads/zz-fence/");
   const std::string words = canonical_git(*url, url->remote);
-  EXPECT_EQ(words, "git:ssh://u@h/r.git#refs/heads/main;fence=refs/heads/fence/");
-  EXPECT_TRUE(same_fence(words, "git:ssh://u@h/r.git#other;fence=refs/heads/fence/"));
+  EXPECT_EQ(words, "git:ssh://u@h/r.git#refs/heads/main;fence=refs/heads/zz-fence/");
+  EXPECT_TRUE(same_fence(words, "git:ssh://u@h/r.git#other;fence=refs/heads/zz-fence/"));
   EXPECT_FALSE(same_fence(words, "git:ssh://u@h/r.git#main"));
   for (const char* bad :
        {"git:", "git:origin", "git:origin/", "git:#main", "git:-x/main", "git:origin/+main",
@@ -146,23 +150,24 @@ struct Printed {
 
 TEST(GitPorcelain, EveryAnswerOfGitIsToldApart) {
   const Printed cases[] = {
-      {"To u\n*\tX:refs/fence/r\t[new reference]\n \tY:refs/heads/main\ta..b\nDone\n", "", 0,
+      {"To u\n*\tX:refs/stint/fence/r\t[new reference]\n \tY:refs/heads/main\ta..b\nDone\n", "", 0,
        PushFate::Landed},
-      {"To u\n+\tX:refs/fence/r\ta...b (forced update)\n=\tY:refs/heads/main\t[up to date]\nDone\n",
+      {"To u\n+\tX:refs/stint/fence/r\ta...b (forced update)\n=\tY:refs/heads/main\t[up to "
+       "date]\nDone\n",
        "", 0, PushFate::Landed},
-      {"!\tX:refs/fence/r\t[rejected] (stale info)\n!\tY:refs/heads/main\t[rejected] (fetch "
+      {"!\tX:refs/stint/fence/r\t[rejected] (stale info)\n!\tY:refs/heads/main\t[rejected] (fetch "
        "first)\n",
        "", 1, PushFate::Moved},
-      {"!\tX:refs/fence/r\t[rejected] (atomic push failed)\n!\tY:refs/heads/main\t[rejected] "
+      {"!\tX:refs/stint/fence/r\t[rejected] (atomic push failed)\n!\tY:refs/heads/main\t[rejected] "
        "(fetch first)\n",
        "", 1, PushFate::Conflict},
-      {"!\tX:refs/fence/r\t[remote rejected] (atomic transaction failed)\n"
+      {"!\tX:refs/stint/fence/r\t[remote rejected] (atomic transaction failed)\n"
        "!\tY:refs/heads/main\t[remote rejected] (atomic transaction failed)\n",
        "", 1, PushFate::Locked},
-      {"!\tX:refs/fence/r\t[remote rejected] (atomic push failure)\n"
+      {"!\tX:refs/stint/fence/r\t[remote rejected] (atomic push failure)\n"
        "!\tY:refs/heads/main\t[remote rejected] (pre-receive hook declined)\n",
        "", 1, PushFate::Refused},
-      {"!\tX:refs/fence/r\t[remote failure] (remote failed to report status)\n", "", 1,
+      {"!\tX:refs/stint/fence/r\t[remote failure] (remote failed to report status)\n", "", 1,
        PushFate::Unknown},
       {"", "fatal: the remote end hung up unexpectedly\n", 128, PushFate::Unknown},
       {"", "fatal: the receiving end does not support --atomic push\n", 128, PushFate::Unreached},
@@ -173,8 +178,9 @@ TEST(GitPorcelain, EveryAnswerOfGitIsToldApart) {
   };
   for (const Printed& one : cases) {
     std::string why;
-    EXPECT_EQ(fate_of_push(one.code, parse_porcelain(one.out), one.talk, "refs/fence/r", &why),
-              one.fate)
+    EXPECT_EQ(
+        fate_of_push(one.code, parse_porcelain(one.out), one.talk, "refs/stint/fence/r", &why),
+        one.fate)
         << one.out << one.talk;
   }
 }

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "guard/git_commit_fence.h"
+#include "guard/git_here.h"
 #include "guard/git_hint.h"
 #include "guard/git_remote.h"
 #include "guard/git_sealing.h"
@@ -13,22 +14,6 @@
 namespace stint::guard {
 namespace {
 
-// What stands in this repository: where things are kept, and what is to be pushed.
-struct Here {
-  std::string git_dir;
-  std::string oid;
-};
-
-Result<Here> look_here(const Git& git, const std::string& source) {
-  auto end = git.run({"rev-parse", "--absolute-git-dir", "--verify", "--end-of-options", source});
-  if (!end) return end.error();
-  const auto lines = split(end->out, '\n');
-  if (!end->ok() || lines.size() < 2) {
-    return invalid(cat(quoted(source), " cannot be pushed from here (", git_words(end->talk), ")"));
-  }
-  return Here{std::string(lines[0]), std::string(lines[1])};
-}
-
 class Pushing {
  public:
   Pushing(const GitPush& push, Here here)
@@ -36,7 +21,11 @@ class Pushing {
         here_(std::move(here)),
         ref_(fence_ref(push.target.fence_prefix, push.pass.resource)),
         hint_(here_.git_dir, push.target.remote, ref_),
-        remote_(Git(), {.remote = push.target.remote, .url = {}, .ref = ref_, .scratch = false}) {
+        remote_(Git(), {.remote = push.target.remote,
+                        .url = {},
+                        .ref = ref_,
+                        .scratch = false,
+                        .objects_in = here_.plain ? here_.git_dir : std::string()}) {
     out_.oid = here_.oid;
     out_.target =
         cat("git:", push.target.remote, push.target.named ? "/" : "#", push.target.branch);
@@ -54,7 +43,14 @@ class Pushing {
   Status judge();
   Result<PushFate> send();
   Result<PushFate> settle();
+  Result<PushFate> settled_past(const PushEnd& fresh);
   Result<PushFate> look_again(PushFate guessed);
+  // Whether the branch at the server has what was pushed.
+  enum class Has { Yes, No, Unknown };
+  Has branch_has() const;
+  Result<GitPushed> end_with(PushFate fate);
+  Error not_told(std::string_view but) const;
+  Error always_locked() const;
   Error fault(std::string_view what) const;
 
   const GitPush& push_;
@@ -67,6 +63,7 @@ class Pushing {
   bool hinted_ = false;
   bool verified_ = false;
   bool server_known_ = false;
+  bool unsure_ = false;  // a push of ours got no answer, and it is not settled what it did
   std::optional<core::Fence> raised_;  // mode once: what the fence becomes with this write
   std::optional<Refused> refused_;
   std::string why_;
@@ -92,7 +89,7 @@ Status Pushing::know_the_server() {
 }
 
 Status Pushing::stand() {
-  if (auto hint = hinted_ ? std::nullopt : hint_.read();
+  if (auto hint = hinted_ ? std::nullopt : hint_.read(here_.oid);
       hint && is_ours(*hint->fence, push_.pass) == Ours::Yes) {
     standing_ = std::move(*hint);
     hinted_ = true;
@@ -200,70 +197,84 @@ Status Pushing::judge() {
 
 Result<PushFate> Pushing::send() {
   PushPlan plan{.expected = standing_.oid,
-                .expected_file = standing_.oid.empty() ? hint_.path() : std::string(),
                 .fence = next_fence(*standing_.fence, push_.pass),
                 .branches = {{here_.oid, push_.target.branch}},
                 .verify = !verified_,
                 .limit = push_.limit};
   if (raised_) plan.fence.fence = *raised_;
-  // Another run in this repository may have replaced the hint between our look and git's.
-  plan.confirm = [&] {
-    const auto now = hint_.read();
-    return now && now->raw == standing_.raw;
-  };
   verified_ = true;
   auto end = remote_.push(plan);
   if (!end) return end.error();
   if (push_.tell) push_.tell(end->talk);
   why_ = end->why;
   last_ = end->oid;
-  if (!end->expected.empty()) standing_.oid = end->expected;
   if (end->fate == PushFate::Landed) hint_.keep(end->raw);
   return end->fate;
 }
 
-// LAW: a fresh fence from the same expected value. Accepted: the lost push can no longer land.
+// LAW: a fresh fence from the same expected value. Accepted: the lost push can no longer land. What
+// it did before that only the branch can tell: the server puts the branch in place first, and may
+// have been killed then.
 Result<PushFate> Pushing::settle() {
   hint_.forget();
+  unsure_ = true;
   if (auto ok = know_the_server(); !ok) return PushFate::Unknown;
   const std::string lost = last_;
-  const std::string lost_why = why_;
   for (int i = 0; i < kMostSettles; ++i) {
     auto fresh = next_fence(*standing_.fence, push_.pass);
     ++fresh.seq;
-    auto end = remote_.push({.expected = standing_.oid,
-                             .expected_file = {},
-                             .fence = fresh,
-                             .branches = {},
-                             .verify = false,
-                             .limit = Git::kShort});
-    if (!end) return end.error();
-    auto branch = remote_.oid_at_server(push_.target.branch);
-    const bool there = branch && *branch == here_.oid;
-    if (end->fate == PushFate::Landed) {
-      hint_.keep(end->raw);
-      if (there) return PushFate::Landed;
-      return Error{Code::Failed,
-                   cat(quoted(out_.target), ": the push got no answer (", lost_why,
-                       "). It did not land and can no longer land: the fence has been moved past "
-                       "it. Nothing was changed; push again")};
-    }
+    auto end = remote_.push({.expected = standing_.oid, .fence = fresh, .limit = Git::kShort});
+    if (!end) return PushFate::Unknown;
+    if (end->fate == PushFate::Landed) return settled_past(*end);
     auto oid = remote_.oid_at_server(ref_);
-    // LAW: then it had landed. But a server that was killed between the two renames has moved the
-    // fence alone: the same push again, from there, tells and mends it.
-    if (oid && *oid == lost) return there ? PushFate::Landed : PushFate::Moved;
+    if (oid && *oid == lost) {
+      // LAW: then it had landed. But a branch that it makes is put in place after the fence: the
+      // same push again, from there, tells and mends it.
+      const Has has = branch_has();
+      if (has == Has::Unknown) return PushFate::Unknown;
+      return has == Has::Yes ? PushFate::Landed : PushFate::Moved;
+    }
     if (oid && *oid != standing_.oid) {
-      // Somebody's later fence stands there: our lost push is dead or was followed. The branch
-      // shows which only if it is still ours.
-      if (there) return PushFate::Landed;
-      return Error{Code::UnknownOutcome,
-                   cat(quoted(out_.target), ": the push got no answer (", lost_why,
-                       "), and the fence has moved on since. Look whether ", here_.oid,
-                       " is in the branch before doing anything else")};
+      // Somebody's later fence stands there: our lost push is dead or was followed.
+      if (branch_has() == Has::Yes) return PushFate::Landed;
+      return not_told("the fence has moved on since");
     }
     os::pause_for(kBetweenTries);
   }
   return PushFate::Unknown;
+}
+
+// The fence was moved past the lost push.
+Result<PushFate> Pushing::settled_past(const PushEnd& fresh) {
+  hint_.keep(fresh.raw);
+  switch (branch_has()) {
+    case Has::Unknown: return not_told("the branch could not be looked at");
+    case Has::Yes:
+      // Mode once: the use is not in the fence yet; the same push again puts it there.
+      return raised_ ? PushFate::Moved : PushFate::Landed;
+    case Has::No: break;
+  }
+  unsure_ = false;
+  return Error{Code::Failed, cat(quoted(out_.target), ": the push got no answer (", why_,
+                                 "). It did not land and can no longer land: the fence has been "
+                                 "moved past it. Nothing was changed; push again")};
+}
+
+Pushing::Has Pushing::branch_has() const {
+  auto tip = remote_.oid_at_server(push_.target.branch);
+  if (!tip) return Has::Unknown;
+  if (*tip == here_.oid) return Has::Yes;
+  if (tip->empty()) return Has::No;
+  // Somebody may have written on top of it.
+  auto contains = remote_.contains(push_.target.branch, *tip, here_.oid);
+  if (!contains) return Has::Unknown;
+  return *contains ? Has::Yes : Has::No;
+}
+
+Error Pushing::not_told(std::string_view but) const {
+  return {Code::UnknownOutcome,
+          cat(quoted(out_.target), ": the push got no answer (", why_, "), and ", but,
+              ". Look whether ", here_.oid, " is in the branch before doing anything else")};
 }
 
 // Words are no proof: the fence itself says whether it moved.
@@ -299,38 +310,64 @@ Result<PushFate> Pushing::attempt() {
 Result<GitPushed> Pushing::run() {
   for (int i = 0; i < kMostTries; ++i) {
     auto fate = attempt();
-    if (!fate) return fate.error();
+    if (!fate) {
+      if (!unsure_ || fate.error().code == Code::UnknownOutcome) return fate.error();
+      return not_told(fate.error().message);
+    }
     if (refused_) {
+      if (unsure_) return not_told("a newer holder is there now");
       out_.answer = std::move(*refused_);
       return std::move(out_);
     }
     switch (*fate) {
-      case PushFate::Landed:
-        if (auto* written = std::get_if<Written>(&out_.answer)) written->digest = here_.oid;
-        return std::move(out_);
-      case PushFate::Conflict:
-        return Error{
-            Code::Failed,
-            cat("conflict: ", quoted(push_.target.branch), " at ", quoted(push_.target.remote),
-                " has moved on, and what you push does not follow it (", why_,
-                "). Fetch and rebase, then push again; the fence still stands at token ",
-                push_.pass.token.number(), ". Nothing was changed.")};
-      case PushFate::Refused: return fault(cat("the push was refused: ", why_));
-      case PushFate::Unreached:
-        return unavailable(
-            cat(quoted(out_.target), " was not reached: ", why_, ". Nothing was changed."));
-      case PushFate::Unknown:
-        return Error{Code::UnknownOutcome,
-                     cat(quoted(out_.target), ": the push got no answer (", why_,
-                         "), and it cannot be found out now whether it landed. Push again: the "
-                         "same push twice does no harm")};
       case PushFate::Moved: break;  // another process of this run, or a newer holder: stand()
       case PushFate::Locked: os::pause_for(kBetweenTries * (i + 1)); break;
+      case PushFate::Landed:
+      case PushFate::Conflict:
+      case PushFate::Refused:
+      case PushFate::Unreached:
+      case PushFate::Unknown: return end_with(*fate);
     }
   }
-  return unavailable(cat(quoted(out_.target), ": other pushes were in the way every time (", why_,
-                         "). If no push is going on, a server that crashed has left a .lock file: "
-                         "whoever runs it removes that. Nothing was changed."));
+  if (unsure_) return not_told("other pushes were in the way every time");
+  return always_locked();
+}
+
+Result<GitPushed> Pushing::end_with(PushFate fate) {
+  if (fate == PushFate::Landed) {
+    if (auto* written = std::get_if<Written>(&out_.answer)) written->digest = here_.oid;
+    return std::move(out_);
+  }
+  if (fate == PushFate::Unknown) {
+    return Error{Code::UnknownOutcome,
+                 cat(quoted(out_.target), ": the push got no answer (", why_,
+                     "), and it cannot be found out now whether it landed. Push again: the same "
+                     "push twice does no harm")};
+  }
+  if (unsure_) return not_told(cat("another try failed: ", why_));
+  if (fate == PushFate::Conflict) {
+    return Error{Code::Failed,
+                 cat("conflict: ", quoted(push_.target.branch), " at ", quoted(push_.target.remote),
+                     " has moved on, and what you push does not follow it (", why_,
+                     "). Fetch and rebase, then push again; the fence still stands at token ",
+                     push_.pass.token.number(), ". Nothing was changed.")};
+  }
+  if (fate == PushFate::Unreached) {
+    return unavailable(
+        cat(quoted(out_.target), " was not reached: ", why_, ". Nothing was changed."));
+  }
+  return fault(cat("the push was refused: ", why_));
+}
+
+Error Pushing::always_locked() const {
+  // An earlier push of the same may have been cut short after the branch.
+  const bool has = branch_has() == Has::Yes;
+  return unavailable(
+      cat(quoted(out_.target), ": other pushes were in the way every time (", why_,
+          "). If no push is going on, a server that crashed has left a .lock file: whoever runs it "
+          "removes that. ",
+          has ? "The branch has what you push already; the fence was not moved."
+              : "Nothing was changed."));
 }
 
 // Narrow, not zero: the lease may run out on the way.
@@ -344,6 +381,7 @@ Result<std::optional<Refused>> not_live(const GitPush& push) {
   why.target = cat("git:", push.target.remote);
   why.offered = push.pass.token;
   why.newest_owner = word->owner;
+  why.condition = Condition::RequireLive;
   why.detail = "the lease is no longer live, and --require-live was asked for";
   return std::optional(std::move(why));
 }
@@ -371,8 +409,14 @@ Result<GitPushed> push_fenced(const GitPush& push, Here here) {
 }  // namespace
 
 Result<GitPushed> push_git(const GitPush& push) {
+  const std::string fence = fence_ref(push.target.fence_prefix, push.pass.resource);
   if (auto ok = check_fence_prefix(push.target.fence_prefix); !ok) return ok.error();
-  auto here = look_here(Git(), push.source);
+  if (push.target.fallback == GitFallback::None) {
+    if (auto ok = check_fence_order(fence, push.target.branch); !ok) return ok.error();
+  }
+  if (push.target.branch.starts_with(push.target.fence_prefix))
+    return invalid(cat(quoted(push.target.branch), " is a place of fences, not a branch"));
+  auto here = look_here(Git(), push.source, push.plain);
   if (!here) return here.error();
   auto pushed = push_fenced(push, *here);
   if (!pushed || !push.pass.warn) return pushed;

@@ -44,6 +44,7 @@ struct GitPush {
   GitTarget target;    // where to; the branch as named there
   std::string source;  // what: a name or an object of this repository
   bool dry_run = false;
+  bool plain = false;  // git_here.h
   Millis limit{300'000};
   // Asked for only where a fence must be raised: a push from a fence of one's own needs no store.
   std::function<Result<api::Fences*>()> fences;

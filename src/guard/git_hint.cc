@@ -2,6 +2,7 @@
 
 #include "base/sha256.h"
 #include "base/text.h"
+#include "guard/git_here.h"
 #include "os/files.h"
 
 namespace stint::guard {
@@ -10,12 +11,12 @@ GitHint::GitHint(const std::string& git_dir, const std::string& remote, const st
     : path_(cat(git_dir, "/stint/fence-", to_hex(sha256(cat(remote, "\n", ref))).substr(0, 32))),
       ref_(ref) {}
 
-std::optional<StandingFence> GitHint::read() const {
+std::optional<StandingFence> GitHint::read(std::string_view like) const {
   // A commit names its parent, so that the name of the one before is needed first.
   if (object_kind(ref_) != GitObject::Blob) return std::nullopt;
   auto raw = os::read_file(path_, 1U << 14U);
   if (!raw) return std::nullopt;
-  auto fence = GitRemote::parse(GitObject::Blob, {}, std::move(*raw));
+  auto fence = GitRemote::parse(GitObject::Blob, blob_name(*raw, like), *raw);
   if (!fence.fence) return std::nullopt;
   return fence;
 }

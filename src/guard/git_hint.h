@@ -1,8 +1,8 @@
 // The last fence that was pushed from a repository, remembered in its git directory.
 //
 // A hint, never a proof: it saves asking the server before each push. What is kept are the bytes of
-// the fence object, so that git computes its name from them: a hint that lies about its token lies
-// about its name too, and the server's comparison refuses it.
+// the fence object, and its name is computed from them: a hint that lies about its token lies about
+// its name too, and the server's comparison refuses it.
 #pragma once
 
 #include <optional>
@@ -17,9 +17,8 @@ class GitHint {
   // `remote` as told to git push.
   GitHint(const std::string& git_dir, const std::string& remote, const std::string& ref);
 
-  const std::string& path() const { return path_; }
-  // Empty: none, or unreadable.
-  std::optional<StandingFence> read() const;
+  // Empty: none, or unreadable. `like`: any object's name of that repository.
+  std::optional<StandingFence> read(std::string_view like) const;
   // What cannot be kept is asked for again next time.
   void keep(const std::string& raw) const;
   void forget() const;

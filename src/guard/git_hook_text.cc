@@ -6,7 +6,7 @@ namespace {
 // Configuration of the repository:
 //   stint.guarded   "PATTERN FENCE", any number: who touches a ref of the pattern must carry that
 //                   fence ("*": any); without one: refs/heads/* *
-//   stint.fenceref  the prefix of fences; default refs/fence/
+//   stint.fenceref  the prefix of fences; default refs/stint/fence/
 //   stint.descends  "NEW OLD", any number: generations that an operator has declared to follow
 constexpr std::string_view kText = R"HOOK(#!/bin/sh
 # stint-guard-hook 1
@@ -114,7 +114,7 @@ judge() {
   [ "$n_seq" -gt "$f_seq" ] || refuse "the fence $1 has seen this push or a later one"
 }
 
-prefix=$(git config --get stint.fenceref) || prefix=refs/fence/
+prefix=$(git config --get stint.fenceref) || prefix=refs/stint/fence/
 guarded=$(git config --get-all stint.guarded) || guarded='refs/heads/* *'
 fences=
 created=

@@ -62,7 +62,7 @@ GitFence scratch(const std::string& nonce, std::uint64_t seq) {
 bool Probe::capabilities() {
   const Git traced = git_.with({"GIT_TRACE_PACKET=1"});
   auto end = traced.run({"push", "--dry-run", "--porcelain", "--no-verify", "--", remote(),
-                         ":refs/fence/stint-probe-nothing"});
+                         cat(":", target_.fence_prefix, "stint-probe-nothing")});
   if (!end) {
     tell(Level::Fail, "reached", end.error().message);
     return false;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "guard/git_here.h"
 #include "os/clock.h"
 
 namespace stint::guard {
@@ -89,11 +90,21 @@ Result<std::string> GitRemote::oid_at_server(const std::string& ref) const {
   auto end = git_.run({"ls-remote", "--", place_.url, ref});
   if (!end) return end.error();
   if (!end->ok()) return unavailable(git_words(end->talk)).during("asking the git server");
-  // "refs/fence/x" also matches "refs/heads/refs/fence/x": only the exact name counts.
+  // "refs/stint/x" also matches "refs/heads/refs/stint/x": only the exact name counts.
   for (const std::string_view line : split(end->out, '\n')) {
     if (line.ends_with(cat("\t", ref))) return first_word(line);
   }
   return std::string();
+}
+
+Result<bool> GitRemote::contains(const std::string& ref, const std::string& tip,
+                                 const std::string& oid) const {
+  auto fetched = git_.run({"fetch", "--no-tags", "--quiet", "--refmap=", "--", place_.url, ref});
+  if (!fetched) return fetched.error();
+  auto found = git_.run({"merge-base", "--is-ancestor", oid, tip});
+  if (!found) return found.error();
+  if (found->exit_code == 0 || found->exit_code == 1) return found->exit_code == 0;
+  return unavailable(git_words(found->talk)).during("looking into the branch");
 }
 
 Result<std::string> GitRemote::object(const std::string& oid) const {
@@ -138,7 +149,13 @@ Result<StandingFence> GitRemote::read() const {
 
 Result<GitRemote::Prepared> GitRemote::prepare(const PushPlan& plan) const {
   const GitObject kind = object_kind(place_.ref);
-  Prepared out{.oid = {}, .raw = encode(plan.fence), .expected = plan.expected};
+  Prepared out{.oid = {}, .raw = encode(plan.fence)};
+  if (kind == GitObject::Blob && !place_.objects_in.empty()) {
+    if (auto oid = put_blob(place_.objects_in, out.raw)) {
+      out.oid = std::move(*oid);
+      return out;
+    }
+  }
   if (kind == GitObject::Commit) {
     auto tree = git_.line({"hash-object", "-t", "tree", "-w", "/dev/null"}, "making a fence");
     if (!tree) return tree.error();
@@ -149,16 +166,10 @@ Result<GitRemote::Prepared> GitRemote::prepare(const PushPlan& plan) const {
   std::vector<std::string> words = {"hash-object",  "-w",
                                     "-t",           kind == GitObject::Commit ? "commit" : "blob",
                                     "--no-filters", "--stdin"};
-  if (!plan.expected_file.empty()) words.push_back(plan.expected_file);
   auto end = git_.run(words, Git::kShort, out.raw);
   if (!end) return end.error();
   if (!end->ok()) return Error{Code::Failed, git_words(end->talk)}.during("making a fence");
-  const auto oids = split(end->out, '\n');
-  out.oid = std::string(oids.front());
-  if (!plan.expected_file.empty()) {
-    if (oids.size() < 2) return Error{Code::Failed, "git did not name the remembered fence"};
-    out.expected = std::string(oids[1]);
-  }
+  out.oid = std::string(trim(end->out));
   return out;
 }
 
@@ -169,17 +180,10 @@ Result<PushEnd> GitRemote::push(const PushPlan& plan) const {
               .why = {},
               .talk = {},
               .oid = prepared->oid,
-              .expected = prepared->expected,
               .raw = std::move(prepared->raw)};
-  if (!plan.expected_file.empty() && plan.confirm && !plan.confirm()) {
-    out.fate = PushFate::Moved;
-    out.expected.clear();
-    return out;
-  }
   // Never --force nor '+': both make git leave out the comparison (facts: trap 2). G5
-  std::vector<std::string> words = {
-      "push", "--porcelain", "--atomic",
-      cat("--force-with-lease=", place_.ref, ":", prepared->expected)};
+  std::vector<std::string> words = {"push", "--porcelain", "--atomic",
+                                    cat("--force-with-lease=", place_.ref, ":", plan.expected)};
   if (!plan.verify) words.emplace_back("--no-verify");
   words.insert(words.end(), {"--", place_.remote});
   words.push_back(cat(prepared->oid, ":", place_.ref));

@@ -1,7 +1,6 @@
 // One fence at one git server: read it, and push with it. Knows git, decides nothing.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,19 +36,14 @@ enum class PushFate {
 
 struct PushEnd {
   PushFate fate = PushFate::Unknown;
-  std::string why;       // in git's words
-  std::string talk;      // all that git and the hooks said
-  std::string oid;       // of the fence object that was to be put there
-  std::string expected;  // what was expected to stand there before
-  std::string raw;       // its bytes
+  std::string why;   // in git's words
+  std::string talk;  // all that git and the hooks said
+  std::string oid;   // of the fence object that was to be put there
+  std::string raw;   // its bytes
 };
 
 struct PushPlan {
   std::string expected;  // the fence's object now; empty: there must be none
-  // Told apart from `expected`: bytes from which git itself computes it. Empty: `expected` holds.
-  std::string expected_file = {};
-  // Asked after git has read that file: whether it is still what it was. No: Moved, nothing sent.
-  std::function<bool()> confirm = {};
   GitFence fence;
   std::vector<BranchUpdate> branches = {};
   bool verify = false;  // runs the user's pre-push hook
@@ -63,6 +57,7 @@ class GitRemote {
     std::string url;     // where the fence is read: the push URL
     std::string ref;     // of the fence
     bool scratch = false;
+    std::string objects_in = {};  // the git directory where we may put objects; empty: git does
   };
   GitRemote(Git git, Place place) : git_(std::move(git)), place_(std::move(place)) {}
 
@@ -73,6 +68,9 @@ class GitRemote {
   Result<StandingFence> read() const;
   // The object of a ref at the server; empty: there is none.
   Result<std::string> oid_at_server(const std::string& ref) const;
+  // Whether `tip`, which stands at `ref` there, is `oid` or stands on it.
+  Result<bool> contains(const std::string& ref, const std::string& tip,
+                        const std::string& oid) const;
   // What git says of our bytes: a fence that is stored here already.
   static StandingFence parse(GitObject kind, std::string oid, std::string raw);
 
@@ -85,7 +83,6 @@ class GitRemote {
   struct Prepared {
     std::string oid;
     std::string raw;
-    std::string expected;
   };
   Result<Prepared> prepare(const PushPlan& plan) const;
   Result<std::string> object(const std::string& oid) const;

@@ -2,7 +2,7 @@
 //
 //   git:REMOTE/REF     a remote of the repository that one stands in: git:origin/main
 //   git:URL#BRANCH     any repository, without a clone: git:ssh://host/blog.git#main
-//   ...;fence=refs/heads/fence/     where its fences are (default refs/fence/)
+//   ...;fence=refs/heads/zz-fence/  where its fences are (default refs/stint/fence/)
 //   ...;fallback=seal-commit        for servers that cannot push several refs at once
 //
 // The fence belongs to the repository and the resource, not to one branch: whoever seals one branch

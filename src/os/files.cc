@@ -61,12 +61,12 @@ bool exists(const std::string& path) {
   return ::access(path.c_str(), F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR);
 }
 
-Status make_directories(const std::string& path) {
+Status make_directories(const std::string& path, unsigned mode) {
   if (path.empty() || path == "/" || path == ".") return {};
-  if (::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return {};
+  if (::mkdir(path.c_str(), mode) == 0 || errno == EEXIST) return {};
   if (errno == ENOENT) {
-    if (auto parent = make_directories(parent_of(path)); !parent) return parent;
-    if (::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return {};
+    if (auto parent = make_directories(parent_of(path), mode); !parent) return parent;
+    if (::mkdir(path.c_str(), mode) == 0 || errno == EEXIST) return {};
   }
   return unavailable(errno_text(cat("making the directory ", quoted(path))));
 }

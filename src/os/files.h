@@ -20,8 +20,8 @@ Result<Fd> open_to_read(const std::string& path);
 // False only if it is known to be missing: one that cannot be looked at may be there.
 bool exists(const std::string& path);
 
-// Creates missing parents too, mode 0700.
-Status make_directories(const std::string& path);
+// Creates missing parents too; `mode` as the umask leaves it.
+Status make_directories(const std::string& path, unsigned mode = 0700);
 
 enum class Durability { Synced, Unsynced };
 // A new file beside it, then a rename: readers see the old content or the new.

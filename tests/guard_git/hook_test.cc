@@ -122,9 +122,9 @@ TEST_F(GitHook, DecidesAsCoreDoesInEveryCell) {
     const std::string planted = standing ? object(guard::encode(*standing)) : "";
     for (std::size_t i = 0; i < oids.size(); ++i) {
       const GitFence& offered = all_offered[i];
-      std::filesystem::remove(world.repository() + "/refs/fence/r");
-      if (standing) plant_object("refs/fence/r", planted);
-      const Finished done = server({"update-ref", "refs/fence/r", oids[i]});
+      std::filesystem::remove(world.repository() + "/refs/stint/fence/r");
+      if (standing) plant_object("refs/stint/fence/r", planted);
+      const Finished done = server({"update-ref", "refs/stint/fence/r", oids[i]});
       const bool followed = offered.fence.generation == generation('c') && standing &&
                             standing->fence.generation == generation('a');
       const bool core = admitted_by_core(standing, offered, followed);
@@ -145,7 +145,7 @@ TEST_F(GitHook, RefusesWhatIsNoFence) {
   install();
   const std::string good = guard::encode(fence(5, 3, 'a', "r", '1'));
   const auto push = [&](const std::string& text) {
-    return server({"update-ref", "refs/fence/r", object(text)}).exit_code == 0;
+    return server({"update-ref", "refs/stint/fence/r", object(text)}).exit_code == 0;
   };
   EXPECT_FALSE(push(""));
   EXPECT_FALSE(push("garbage\n"));
@@ -168,9 +168,9 @@ TEST_F(GitHook, RefusesWhatIsNoFence) {
   }
   EXPECT_TRUE(push(good));
   // Fails closed: a fence that cannot be read is not "no fence".
-  plant("refs/fence/r", "torn");
+  plant("refs/stint/fence/r", "torn");
   EXPECT_FALSE(push(guard::encode(fence(6, 0, 'a', "r", '1'))));
-  write_text(world.repository() + "/refs/fence/r", "torn\n");
+  write_text(world.repository() + "/refs/stint/fence/r", "torn\n");
   EXPECT_FALSE(push(guard::encode(fence(6, 0, 'a', "r", '1'))));
 }
 
@@ -195,7 +195,7 @@ TEST_F(GitHook, LetsStintPushAndRefusesEveryoneElse) {
   refused({"origin", "main"}, "is guarded");                     // no token
   refused({"origin", "+HEAD~2:refs/heads/main"}, "is guarded");  // force
   refused({"origin", ":refs/heads/main"}, "is guarded");         // deletion
-  refused({"origin", ":refs/fence/r"}, "must not be deleted");
+  refused({"origin", ":refs/stint/fence/r"}, "must not be deleted");
   // A liar with the right expected value, and a lower token; with force too.
   const Grant second = world.take("b");
   ASSERT_TRUE(world.seal(second));
@@ -213,8 +213,8 @@ TEST_F(GitHook, LetsStintPushAndRefusesEveryoneElse) {
   const std::string oid(trim(world.git(a, {"hash-object", "-w", world.dir().file("lie")}).out));
   for (const std::string& force : {std::string("--atomic"), std::string("--force")}) {
     const Finished lied =
-        world.git(a, {"push", force, cat("--force-with-lease=refs/fence/r:", now), "origin",
-                      cat(main, ":refs/heads/main"), cat(oid, ":refs/fence/r")});
+        world.git(a, {"push", force, cat("--force-with-lease=refs/stint/fence/r:", now), "origin",
+                      cat(main, ":refs/heads/main"), cat(oid, ":refs/stint/fence/r")});
     EXPECT_NE(lied.exit_code, 0);
     EXPECT_NE(lied.err.find("stale"), std::string::npos) << lied.err;
     EXPECT_EQ(world.main(), before);
@@ -223,7 +223,7 @@ TEST_F(GitHook, LetsStintPushAndRefusesEveryoneElse) {
 }
 
 TEST_F(GitHook, RefusesForceAlsoWithAGoodFence) {
-  install({"refs/heads/main"}, "refs/fence/r");
+  install({"refs/heads/main"}, "refs/stint/fence/r");
   const std::string a = world.clone("a");
   const Grant grant = world.take("a");
   ASSERT_EQ(world.push(a, grant).exit_code, 0);
@@ -237,7 +237,7 @@ TEST_F(GitHook, RefusesForceAlsoWithAGoodFence) {
   world.git(a, {"reset", "-q", "--hard", "HEAD~1"});
   world.commit(a, "instead");
   const Finished forced = world.git(a, {"push", "--atomic", "--force", "origin",
-                                        "HEAD:refs/heads/main", cat(oid, ":refs/fence/r")});
+                                        "HEAD:refs/heads/main", cat(oid, ":refs/stint/fence/r")});
   EXPECT_NE(forced.exit_code, 0);
   EXPECT_NE(forced.err.find("must not be forced"), std::string::npos) << forced.err;
   EXPECT_EQ(world.main(), before);
@@ -275,7 +275,7 @@ TEST_F(GitHook, AndTheProbeGetOnTogether) {
     ASSERT_TRUE(lines) << lines.error().message;
     for (const guard::CheckLine& line : *lines)
       EXPECT_NE(line.level, guard::CheckLine::Level::Fail) << line.text;
-    EXPECT_EQ(server({"for-each-ref", "refs/fence/"}).out, "");
+    EXPECT_EQ(server({"for-each-ref", "refs/stint/fence/"}).out, "");
   }
   world.server_config("receive.advertiseAtomic", "false");
   const auto lines = guard::probe_git(world.target());

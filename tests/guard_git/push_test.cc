@@ -31,7 +31,7 @@ class GitPushTest : public Test {
                                    .git("a", {"--git-dir", world.repository(), "hash-object", "-w",
                                               world.dir().file("planted")})
                                    .out));
-    world.git("a", {"--git-dir", world.repository(), "update-ref", "refs/fence/r", oid});
+    world.git("a", {"--git-dir", world.repository(), "update-ref", "refs/stint/fence/r", oid});
     before = refs();
   }
   std::string fence_text(const Grant& grant, std::uint64_t token, const std::string& resource) {
@@ -163,7 +163,7 @@ TEST_F(GitPushTest, TokensThatWereNeverIssuedOrGrantedAreRefused) {
 TEST_F(GitPushTest, AMissingFenceOfASealedTargetIsAFaultUntilTheHolderSealsIt) {
   const Grant grant = world.take("a");
   ASSERT_EQ(world.push(a, grant).exit_code, 0);
-  world.git(a, {"--git-dir", world.repository(), "update-ref", "-d", "refs/fence/r"});
+  world.git(a, {"--git-dir", world.repository(), "update-ref", "-d", "refs/stint/fence/r"});
   before = refs();
   world.commit(a, "more");
   expect_untouched(world.push(a, grant), 1, "fence");
@@ -180,7 +180,7 @@ TEST_F(GitPushTest, AHintThatLiesChangesNothing) {
   ASSERT_TRUE(world.seal(second));
   // The fence of the successor, said to be ours.
   std::string text =
-      world.git(a, {"--git-dir", world.repository(), "cat-file", "-p", "refs/fence/r"}).out;
+      world.git(a, {"--git-dir", world.repository(), "cat-file", "-p", "refs/stint/fence/r"}).out;
   text.replace(text.find("token 2"), 7, "token 1");
   for (const auto& entry : std::filesystem::directory_iterator(world.dir().file("a/.git/stint")))
     write_text(entry.path(), text);
@@ -213,16 +213,16 @@ TEST_F(GitPushTest, ModeOnceAcceptsOneWriteAndItsRepeat) {
 
 TEST_F(GitPushTest, FencesMayBeAChainOfCommitsOnABranch) {
   const Grant first = world.take("a");
-  const std::vector<std::string> words = {"origin", "main", "--fence-ref", "refs/heads/fence/"};
+  const std::vector<std::string> words = {"origin", "main", "--fence-ref", "refs/heads/zz-fence/"};
   ASSERT_EQ(world.push(a, first, words).exit_code, 0);
   world.commit(a, "more");
   ASSERT_EQ(world.push(a, first, words).exit_code, 0);
-  EXPECT_EQ(world.fence_line("token", "refs/heads/fence/r"), "1");
-  const auto chain =
-      world.git(a, {"--git-dir", world.repository(), "rev-list", "--count", "refs/heads/fence/r"});
+  EXPECT_EQ(world.fence_line("token", "refs/heads/zz-fence/r"), "1");
+  const auto chain = world.git(
+      a, {"--git-dir", world.repository(), "rev-list", "--count", "refs/heads/zz-fence/r"});
   EXPECT_EQ(trim(chain.out), "3");  // the seal and two pushes
   const Grant second = world.take("b");
-  const auto sealed = world.seal(second, false, ";fence=refs/heads/fence/");
+  const auto sealed = world.seal(second, false, ";fence=refs/heads/zz-fence/");
   ASSERT_TRUE(sealed) << sealed.error().message;
   world.commit(a, "late");
   before = refs();
@@ -234,7 +234,8 @@ TEST_F(GitPushTest, BadWordsAndUnreachableServersChangeNothing) {
   before = refs();
   expect_untouched(world.push(a, grant, {"origin", "+main"}), 2, "never forced");
   expect_untouched(world.push(a, grant, {"origin", ":main"}), 2, "delete");
-  expect_untouched(world.push(a, grant, {"origin", "main", "--fence-ref", "refs/zz/"}), 2, "order");
+  expect_untouched(world.push(a, grant, {"origin", "main", "--fence-ref", "refs/fence/"}), 2,
+                   "order");
   expect_untouched(world.push(a, grant, {"nowhere", "main"}), 2, "no remote");
   expect_untouched(world.push(a, grant, {"--upload-pack=x", "main"}), 2, "");
   world.git(a, {"remote", "add", "gone", world.dir().file("gone.git")});
@@ -273,7 +274,7 @@ TEST_F(GitPushTest, TheFallbackRefusesToBeRebasedOverAHigherSeal) {
 TEST_F(GitPushTest, ALockOfAnotherPushIsWaitedForAndAStaleOneIsNamed) {
   const Grant grant = world.take("a");
   ASSERT_EQ(world.push(a, grant).exit_code, 0);
-  const std::string lock = world.repository() + "/refs/fence/r.lock";
+  const std::string lock = world.repository() + "/refs/stint/fence/r.lock";
   world.commit(a, "more");
   before = refs();
   write_text(lock, "");
