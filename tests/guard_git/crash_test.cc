@@ -81,7 +81,7 @@ TEST_F(GitCrash, OfTheServerAtEachRenameLeavesTheFenceUpAndTheBranchWhole) {
   int locked = 0;
   for (const char* call : {"rename", "openat", "write", "unlink", "link"}) {
     const bool names = std::string_view(call) == "rename" || std::string_view(call) == "link";
-    for (int nth = 1; nth <= 40; nth += names ? 1 : 17) {
+    for (int nth = 1; nth <= 40; nth += names ? 1 : 23) {
       const std::string script = world.dir().file("receive-pack");
       write_text(script,
                  cat("#!/bin/sh\nexec strace -f -qq -o /dev/null -e trace=", call,

@@ -211,10 +211,10 @@ TEST_F(GitHook, LetsStintPushAndRefusesEveryoneElse) {
                             .owner = "liar",
                             .nonce = std::string(32, '0')}));
   const std::string oid(trim(world.git(a, {"hash-object", "-w", world.dir().file("lie")}).out));
-  for (const std::string& force : {std::string("--atomic"), std::string("--force")}) {
+  for (const std::string& force : {std::string("--no-verify"), std::string("--force")}) {
     const Finished lied =
-        world.git(a, {"push", force, cat("--force-with-lease=refs/stint/fence/r:", now), "origin",
-                      cat(main, ":refs/heads/main"), cat(oid, ":refs/stint/fence/r")});
+        world.git(a, {"push", "--atomic", force, cat("--force-with-lease=refs/stint/fence/r:", now),
+                      "origin", cat(main, ":refs/heads/main"), cat(oid, ":refs/stint/fence/r")});
     EXPECT_NE(lied.exit_code, 0);
     EXPECT_NE(lied.err.find("stale"), std::string::npos) << lied.err;
     EXPECT_EQ(world.main(), before);
@@ -243,6 +243,38 @@ TEST_F(GitHook, RefusesForceAlsoWithAGoodFence) {
   EXPECT_EQ(world.main(), before);
   // Branches that are not guarded stay free.
   EXPECT_EQ(world.git(a, {"push", "origin", "HEAD:refs/heads/free"}).exit_code, 0);
+}
+
+// Each with a fence that is as good as can be; what is wrong is the rest of the push.
+TEST_F(GitHook, RefusesDeletionAnotherResourcesFenceAndAFenceMadeAlong) {
+  install({"refs/heads/main"}, "refs/stint/fence/r");
+  world.server_config("receive.denyDeleteCurrent", "ignore");
+  const std::string a = world.clone("a");
+  const Grant grant = world.take("a");
+  const auto pass = world.pass(grant);
+  const auto fence_oid = [&](const std::string& resource) {
+    GitFence out = fence(1, 50, 'a', resource, '1');
+    out.fence.generation = pass.generation;
+    out.claim = pass.claim->hash();
+    write_text(world.dir().file("good"), guard::encode(out));
+    return std::string(trim(world.git(a, {"hash-object", "-w", world.dir().file("good")}).out));
+  };
+  const std::string main = world.main();
+  const auto refused = [&](std::vector<std::string> words, const std::string& why) {
+    words.insert(words.begin(), {"push", "--atomic", "origin"});
+    const Finished done = world.git(a, words);
+    EXPECT_NE(done.exit_code, 0);
+    EXPECT_NE(done.err.find(why), std::string::npos) << done.err;
+    EXPECT_EQ(world.main(), main);
+  };
+  refused({"main", cat(fence_oid("r"), ":refs/stint/fence/r")}, "seal in a push of its own first");
+  ASSERT_TRUE(world.seal(grant));
+  refused({"main", cat(fence_oid("s"), ":refs/stint/fence/s")}, "which this push does not carry");
+  refused({":refs/heads/main", cat("+", fence_oid("r"), ":refs/stint/fence/r")},
+          "must not be deleted");
+  const Finished good = world.git(
+      a, {"push", "--atomic", "origin", "main", cat("+", fence_oid("r"), ":refs/stint/fence/r")});
+  EXPECT_EQ(good.exit_code, 0) << good.err;  // so that it is the rest that was refused
 }
 
 TEST_F(GitHook, IsInstalledOnceKeepsTheHookBeforeItAndGoesAgain) {

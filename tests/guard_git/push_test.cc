@@ -6,7 +6,6 @@
 #include "base/text.h"
 #include "guard/git_fence.h"
 #include "tests/guard_git/git_world.h"
-#include "tests/support/tcp_proxy.h"
 
 namespace stint::test {
 namespace {
@@ -301,66 +300,52 @@ TEST_F(GitPushTest, DryRunDecidesAndPushesNothing) {
   expect_untouched(world.push(a, first, {"origin", "main", "--dry-run"}), 13, "token 2");
 }
 
-// ---- the connection is lost
-
-class LostAnswer : public Test {
- protected:
-  LostAnswer() {
-    const std::string port = world.url().substr(sizeof "git://127.0.0.1:" - 1);
-    proxy = std::make_unique<TcpProxy>(
-        static_cast<std::uint16_t>(std::stoi(port.substr(0, port.find('/')))));
-    grant = world.take("a");
-    EXPECT_EQ(world.push(a, grant).exit_code, 0);
-    world.git(a, {"remote", "set-url", "origin", cat("git://127.0.0.1:", proxy->port(), "/r.git")});
-    EXPECT_EQ(world.push(a, grant, {"origin", "main"}).exit_code, 0);
-    world.commit(a, "in danger");
-  }
-  // The first of its pushes meets the fault, what settles it does not.
-  Finished push_once_hurt(const std::function<bool()>& hurt) {
-    Child pushing(world.push_command(a, grant));
-    EXPECT_TRUE(wait_until(hurt, Millis(20'000)));
-    proxy->forward();
-    const auto end = pushing.wait(Millis(60'000));
-    Finished out;
-    out.exit_code = end ? end->code : std::nullopt;
-    out.err = pushing.err();
-    return out;
-  }
-
-  GitWorld world{Transport::Daemon};
-  std::string a = world.clone("a");
-  std::unique_ptr<TcpProxy> proxy;
-  Grant grant;
-};
-
-TEST_F(LostAnswer, OfAPushThatLandedIsFoundOut) {
-  proxy->drop_replies_after(1, TcpProxy::Dropped::Cut);
-  const Finished done = push_once_hurt([&] { return proxy->counts().dropped_replies > 0; });
-  EXPECT_EQ(done.exit_code, 0) << done.err;
-  EXPECT_EQ(world.main(), world.head(a));
-}
-
-TEST_F(LostAnswer, OfAPushThatNeverArrivedIsMadeSureOf) {
-  const std::string main = world.main();
-  const std::string fence = world.fence();
-  proxy->cut_at_request_after(1);
-  const Finished done = push_once_hurt([&] { return proxy->counts().cut > 0; });
-  EXPECT_EQ(done.exit_code, 1) << done.err;
-  EXPECT_NE(done.err.find("can no longer land"), std::string::npos) << done.err;
-  EXPECT_EQ(world.main(), main);
-  EXPECT_NE(world.fence(), fence);  // moved past the lost one
+TEST_F(GitPushTest, RequireLiveRefusesALeaseThatRanOut) {
+  const Grant grant = world.take("a");
+  const std::vector<std::string> words = {"origin", "main", "--require-live"};
+  ASSERT_EQ(world.push(a, grant, words).exit_code, 0);
+  const Finished released = world.stint()({"revoke", "r", "--token", grant.token, "--why", "test"});
+  ASSERT_EQ(released.exit_code, 0) << released.err;
+  world.commit(a, "late");
+  before = refs();
+  expect_untouched(world.push(a, grant, words), 13, "live");
+  // The fence is still ours: without the option the push is as good as before.
   EXPECT_EQ(world.push(a, grant).exit_code, 0);
-  EXPECT_EQ(world.main(), world.head(a));
 }
 
-TEST_F(LostAnswer, StaysUnknownWhileTheServerCannotBeAsked) {
-  proxy->drop_replies_after(1, TcpProxy::Dropped::Cut);
-  Child pushing(world.push_command(a, grant));
-  ASSERT_TRUE(wait_until([&] { return proxy->counts().dropped_replies > 0; }, Millis(20'000)));
-  proxy->refuse();
-  const auto end = pushing.wait(Millis(60'000));
+TEST_F(GitPushTest, WarnLetsThroughWhatItWouldRefuseAndSaysSo) {
+  const Grant first = world.take("a");
+  ASSERT_EQ(world.push(a, first).exit_code, 0);
+  ASSERT_TRUE(world.seal(world.take("b")));
+  const std::string late = world.commit(a, "late");
+  const std::string fence = world.fence();
+  Command warned = world.push_command(a, first);
+  warned.env.emplace_back("STINT_GUARD", "warn");
+  const Finished done = run(warned, Millis(60'000));
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_NE(done.err.find("token 2"), std::string::npos) << done.err;
+  EXPECT_EQ(world.main(), late);
+  EXPECT_EQ(world.fence(), fence);
+}
+
+// The older seal is under way when the newer one gets there.
+TEST_F(GitPushTest, ASealFromAnOldValueIsRefusedByTheServer) {
+  const Grant first = world.take("a");
+  const Barrier barrier(world.dir().file("barrier"));
+  world.server_hook("update", barrier.script());
+  barrier.arm();
+  const std::string main = world.main();
+  Child older(world.push_command(a, first));
+  ASSERT_TRUE(wait_until([&] { return barrier.arrived(); }, Millis(30'000))) << older.err();
+  const Grant second = world.take("b");
+  ASSERT_TRUE(world.seal(second));
+  const std::string fence = world.fence();
+  barrier.let_go();
+  const auto end = older.wait(Millis(60'000));
   ASSERT_TRUE(end);
-  EXPECT_EQ(end->code, 14) << pushing.err();
+  EXPECT_EQ(end->code, 13) << older.err();
+  EXPECT_EQ(world.fence(), fence);
+  EXPECT_EQ(world.main(), main);
 }
 
 }  // namespace

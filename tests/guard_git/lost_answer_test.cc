@@ -1,0 +1,146 @@
+// A push that got no answer: it is told as done only if the branch has it, and as not done only if
+// it has not and never will.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "base/text.h"
+#include "tests/guard_git/git_world.h"
+#include "tests/support/tcp_proxy.h"
+
+namespace stint::test {
+namespace {
+
+using testing::Test;
+
+class LostAnswer : public Test {
+ protected:
+  LostAnswer() {
+    const std::string port = world.url().substr(sizeof "git://127.0.0.1:" - 1);
+    proxy = std::make_unique<TcpProxy>(
+        static_cast<std::uint16_t>(std::stoi(port.substr(0, port.find('/')))));
+    grant = world.take("a");
+    EXPECT_EQ(world.push(a, grant).exit_code, 0);
+    world.git(a, {"remote", "set-url", "origin", cat("git://127.0.0.1:", proxy->port(), "/r.git")});
+    EXPECT_EQ(world.push(a, grant, {"origin", "main"}).exit_code, 0);
+    world.commit(a, "in danger");
+  }
+  // The first of its pushes meets the fault, what settles it does not.
+  Finished push_once_hurt(const std::function<bool()>& hurt) {
+    Child pushing(world.push_command(a, grant));
+    EXPECT_TRUE(wait_until(hurt, Millis(20'000)));
+    proxy->forward();
+    const auto end = pushing.wait(Millis(60'000));
+    Finished out;
+    out.exit_code = end ? end->code : std::nullopt;
+    out.err = pushing.err();
+    return out;
+  }
+
+  GitWorld world{Transport::Daemon};
+  std::string a = world.clone("a");
+  std::unique_ptr<TcpProxy> proxy;
+  Grant grant;
+};
+
+TEST_F(LostAnswer, OfAPushThatLandedIsFoundOut) {
+  proxy->drop_replies_after(1, TcpProxy::Dropped::Cut);
+  const Finished done = push_once_hurt([&] { return proxy->counts().dropped_replies > 0; });
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_EQ(world.main(), world.head(a));
+}
+
+TEST_F(LostAnswer, OfAPushThatNeverArrivedIsMadeSureOf) {
+  const std::string main = world.main();
+  const std::string fence = world.fence();
+  proxy->cut_at_request_after(1);
+  const Finished done = push_once_hurt([&] { return proxy->counts().cut > 0; });
+  EXPECT_EQ(done.exit_code, 1) << done.err;
+  EXPECT_NE(done.err.find("can no longer land"), std::string::npos) << done.err;
+  EXPECT_EQ(world.main(), main);
+  EXPECT_NE(world.fence(), fence);  // moved past the lost one
+  EXPECT_EQ(world.push(a, grant).exit_code, 0);
+  EXPECT_EQ(world.main(), world.head(a));
+}
+
+TEST_F(LostAnswer, StaysUnknownWhileTheServerCannotBeAsked) {
+  proxy->drop_replies_after(1, TcpProxy::Dropped::Cut);
+  Child pushing(world.push_command(a, grant));
+  ASSERT_TRUE(wait_until([&] { return proxy->counts().dropped_replies > 0; }, Millis(20'000)));
+  proxy->refuse();
+  const auto end = pushing.wait(Millis(60'000));
+  ASSERT_TRUE(end);
+  EXPECT_EQ(end->code, 14) << pushing.err();
+}
+
+// The server is killed between its two renames: the branch is written, the fence is not moved.
+class HalfPush : public Test {
+ protected:
+  HalfPush() { EXPECT_EQ(world.push(a, grant).exit_code, 0); }
+  // `then`: what happens at the server before anything else gets there.
+  Finished push_halved(const std::string& then,
+                       std::vector<std::string> words = {"origin", "main"}) {
+    const std::string once = world.dir().file("once");
+    const std::string script = world.dir().file("receive-pack");
+    write_text(once, "");
+    write_text(script, cat("#!/bin/sh\nrm ", once, " 2>/dev/null || exec git-receive-pack \"$@\"\n",
+                           "strace -f -qq -o /dev/null -e trace=rename -e "
+                           "inject=rename:signal=KILL:when=2 git-receive-pack \"$@\"\ncd ",
+                           world.repository(), "\n", then, "\n"));
+    std::filesystem::permissions(script, std::filesystem::perms::owner_all);
+    world.git(a, {"config", "remote.origin.receivepack", script});
+    pushed = world.commit(a, "halved");
+    return world.push(a, grant, std::move(words));
+  }
+  static std::string unlock() { return "rm -f refs/stint/fence/r.lock refs/heads/*.lock"; }
+
+  GitWorld world;
+  std::string a = world.clone("a");
+  Grant grant = world.take("a");
+  std::string pushed;
+};
+
+TEST_F(HalfPush, StaysUnknownWhileTheLockIsThereAndIsMendedByTheSamePush) {
+  const std::string fence = world.fence();
+  const Finished done = push_halved("");
+  EXPECT_EQ(done.exit_code, 14) << done.err;
+  EXPECT_EQ(world.main(), pushed);
+  EXPECT_EQ(world.fence(), fence);
+  const Finished locked = world.push(a, grant);
+  EXPECT_EQ(locked.exit_code, 69) << locked.err;
+  EXPECT_NE(locked.err.find("The branch has what you push already"), std::string::npos)
+      << locked.err;
+  ASSERT_TRUE(std::filesystem::remove(world.repository() + "/refs/stint/fence/r.lock"));
+  const Finished again = world.push(a, grant);
+  EXPECT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_EQ(world.main(), pushed);
+  EXPECT_NE(world.fence(), fence);
+}
+
+TEST_F(HalfPush, IsToldAsDoneAlsoWhenSomebodyWroteOnTopOfIt) {
+  const Finished done = push_halved(
+      cat(unlock(),
+          "\ngit update-ref refs/heads/main $(git commit-tree -p refs/heads/main -m top "
+          "refs/heads/main^{tree})"));
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_EQ(world.at("refs/heads/main~1"), pushed);
+}
+
+TEST_F(HalfPush, InModeOnceIsUsedUp) {
+  const Finished done = push_halved(unlock(), {"origin", "main", "--mode", "once"});
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_EQ(world.main(), pushed);
+  EXPECT_NE(world.fence_line("used"), "");
+  world.commit(a, "another");
+  EXPECT_EQ(world.push(a, grant, {"origin", "main", "--mode", "once"}).exit_code, 13);
+}
+
+// A branch that is made is put in place after the fence: the same push again makes it.
+TEST_F(HalfPush, ThatMakesABranchIsDoneWhenItIsThere) {
+  const Finished done = push_halved(unlock(), {"origin", "main:refs/heads/side"});
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_EQ(world.at("refs/heads/side"), pushed);
+}
+
+}  // namespace
+}  // namespace stint::test
