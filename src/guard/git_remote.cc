@@ -13,6 +13,7 @@ namespace {
 bool nothing_was_sent(const std::string& talk) {
   constexpr std::string_view kWords[] = {
       "does not support --atomic push",
+      "does not support this repository's hash algorithm",
       "does not appear to be a git repository",
       "Could not read from remote repository",
       "unable to access '",

@@ -80,19 +80,26 @@ class HalfPush : public Test {
   // `then`: what happens at the server before anything else gets there.
   Finished push_halved(const std::string& then,
                        std::vector<std::string> words = {"origin", "main"}) {
-    const std::string once = world.dir().file("once");
     const std::string script = world.dir().file("receive-pack");
+    const std::string once = world.dir().file("once");
+    const std::string busy = world.dir().file("busy");
     write_text(once, "");
-    write_text(script, cat("#!/bin/sh\nrm ", once, " 2>/dev/null || exec git-receive-pack \"$@\"\n",
-                           "strace -f -qq -o /dev/null -e trace=rename -e "
-                           "inject=rename:signal=KILL:when=2 git-receive-pack \"$@\"\ncd ",
-                           world.repository(), "\n", then, "\n"));
+    write_text(busy, "");
+    // The client need not wait for what comes after the kill; its next push does.
+    write_text(script,
+               cat("#!/bin/sh\nif rm ", once, " 2>/dev/null; then\n",
+                   "strace -f -qq -o /dev/null -e trace=rename -e "
+                   "inject=rename:signal=KILL:when=2 git-receive-pack \"$@\"\ncd ",
+                   world.repository(), "\n", then, "\nrm ", busy, "\nexit 1\nfi\nwhile [ -e ", busy,
+                   " ]; do sleep 0.01; done\nexec git-receive-pack \"$@\"\n"));
     std::filesystem::permissions(script, std::filesystem::perms::owner_all);
     world.git(a, {"config", "remote.origin.receivepack", script});
     pushed = world.commit(a, "halved");
     return world.push(a, grant, std::move(words));
   }
-  static std::string unlock() { return "rm -f refs/stint/fence/r.lock refs/heads/*.lock"; }
+  static std::string unlock() {
+    return "rm -f HEAD.lock refs/stint/fence/r.lock refs/heads/*.lock";
+  }
 
   GitWorld world;
   std::string a = world.clone("a");
@@ -123,7 +130,7 @@ TEST_F(HalfPush, IsToldAsDoneAlsoWhenSomebodyWroteOnTopOfIt) {
           "\ngit update-ref refs/heads/main $(git commit-tree -p refs/heads/main -m top "
           "refs/heads/main^{tree})"));
   EXPECT_EQ(done.exit_code, 0) << done.err;
-  EXPECT_EQ(world.at("refs/heads/main~1"), pushed);
+  EXPECT_EQ(world.at("refs/heads/main~1"), pushed) << done.err;
 }
 
 TEST_F(HalfPush, InModeOnceIsUsedUp) {

@@ -300,11 +300,65 @@ TEST_F(GitPushTest, DryRunDecidesAndPushesNothing) {
   expect_untouched(world.push(a, first, {"origin", "main", "--dry-run"}), 13, "token 2");
 }
 
+// What the program reads and writes in the repository itself is left to git in all but the
+// simplest.
+TEST_F(GitPushTest, RepositoriesOfEveryShapeArePushedFrom) {
+  const Grant grant = world.take("a");
+  const auto pushes = [&](const std::string& from, const std::string& ref,
+                          const std::string& what) {
+    const Finished done = world.push(from, grant, {"origin", ref});
+    EXPECT_EQ(done.exit_code, 0) << what << ": " << done.err;
+    EXPECT_EQ(world.main(), world.head(from)) << what;
+  };
+  pushes(a, "main", "plain");
+  const Finished checked = world.git(a, {"fsck", "--strict"});
+  EXPECT_EQ(checked.exit_code, 0) << checked.err;
+  EXPECT_EQ(world.git(a, {"cat-file", "-t", world.fence()}).out, "blob\n");
+  world.commit(a, "1");
+  world.git(a, {"pack-refs", "--all"});
+  pushes(a, "main", "packed");
+  world.commit(a, "2");
+  std::filesystem::create_directories(world.dir().file("a/deep/er"));
+  pushes("a/deep/er", "HEAD:main", "from within");
+  world.git(a, {"checkout", "-q", "--detach"});
+  world.commit(a, "3");
+  pushes(a, "HEAD:main", "detached");
+  world.git(a, {"worktree", "add", "-q", world.dir().file("tree"), "HEAD"});
+  world.commit("tree", "4");
+  pushes("tree", "HEAD:main", "a worktree");
+  world.commit("tree", "5");
+  Command elsewhere = world.push_command("tree", grant, {"origin", "HEAD:main"});
+  elsewhere.cwd = world.dir().path();
+  elsewhere.env.emplace_back("GIT_DIR", world.dir().file("tree/.git"));
+  EXPECT_EQ(run(elsewhere, Millis(60'000)).exit_code, 0);
+  EXPECT_EQ(world.main(), world.head("tree"));
+}
+
+TEST_F(GitPushTest, RepositoriesWithLongerNamesArePushedFromToo) {
+  const std::string server = world.dir().file("srv/long.git");
+  ASSERT_EQ(world.git(a, {"init", "-q", "--bare", "--object-format=sha256", server}).exit_code, 0);
+  ASSERT_EQ(
+      world.git(a, {"init", "-q", "--object-format=sha256", world.dir().file("long")}).exit_code,
+      0);
+  world.git("long", {"remote", "add", "origin", server});
+  world.commit("long", "1");
+  const Grant grant = world.take("a");
+  for (int i = 0; i < 2; ++i) {
+    const Finished done = world.push("long", grant);
+    EXPECT_EQ(done.exit_code, 0) << done.err;
+    const auto there = world.git("long", {"ls-remote", server, "refs/heads/main"});
+    EXPECT_EQ(there.out.substr(0, 64), world.head("long"));
+    world.commit("long", "next");
+  }
+}
+
 TEST_F(GitPushTest, RequireLiveRefusesALeaseThatRanOut) {
   const Grant grant = world.take("a");
   const std::vector<std::string> words = {"origin", "main", "--require-live"};
   ASSERT_EQ(world.push(a, grant, words).exit_code, 0);
-  const Finished released = world.stint()({"revoke", "r", "--token", grant.token, "--why", "test"});
+  Command release = world.push_command(a, grant);
+  release.argv = world.stint().command({"release", "r", "--token", grant.token}).argv;
+  const Finished released = run(release);
   ASSERT_EQ(released.exit_code, 0) << released.err;
   world.commit(a, "late");
   before = refs();
@@ -328,24 +382,47 @@ TEST_F(GitPushTest, WarnLetsThroughWhatItWouldRefuseAndSaysSo) {
   EXPECT_EQ(world.fence(), fence);
 }
 
-// The older seal is under way when the newer one gets there.
-TEST_F(GitPushTest, ASealFromAnOldValueIsRefusedByTheServer) {
-  const Grant first = world.take("a");
+// The older seal is under way when the newer one gets there: before or after the server has told it
+// which fence stands.
+TEST_F(GitPushTest, ASealFromAnOldValueIsRefused) {
   const Barrier barrier(world.dir().file("barrier"));
-  world.server_hook("update", barrier.script());
-  barrier.arm();
-  const std::string main = world.main();
-  Child older(world.push_command(a, first));
-  ASSERT_TRUE(wait_until([&] { return barrier.arrived(); }, Millis(30'000))) << older.err();
+  const std::string script = world.dir().file("receive-pack");
+  write_text(script, cat("#!/bin/sh\n(", barrier.script(), ")\nexec git-receive-pack \"$@\"\n"));
+  std::filesystem::permissions(script, std::filesystem::perms::owner_all);
+  for (const bool told : {false, true}) {
+    if (told) {
+      world.git(a, {"config", "--unset", "remote.origin.receivepack"});
+      world.server_hook("update", barrier.script());
+    } else {
+      world.git(a, {"config", "remote.origin.receivepack", script});
+    }
+    const Grant first = world.take("a");
+    barrier.arm();
+    const std::string main = world.main();
+    Child older(world.push_command(a, first));
+    ASSERT_TRUE(wait_until([&] { return barrier.arrived(); }, Millis(30'000))) << older.err();
+    const Grant second = world.take("b");
+    ASSERT_TRUE(world.seal(second));
+    const std::string fence = world.fence();
+    barrier.let_go();
+    const auto end = older.wait(Millis(60'000));
+    ASSERT_TRUE(end);
+    EXPECT_EQ(end->code, 13) << older.err();
+    EXPECT_EQ(world.fence(), fence);
+    EXPECT_EQ(world.main(), main);
+  }
+}
+
+TEST_F(GitPushTest, AFenceThatWentBackIsAFault) {
+  const Grant first = world.take("a");
+  ASSERT_EQ(world.push(a, first).exit_code, 0);
+  const std::string lower = world.fence();
   const Grant second = world.take("b");
-  ASSERT_TRUE(world.seal(second));
-  const std::string fence = world.fence();
-  barrier.let_go();
-  const auto end = older.wait(Millis(60'000));
-  ASSERT_TRUE(end);
-  EXPECT_EQ(end->code, 13) << older.err();
-  EXPECT_EQ(world.fence(), fence);
-  EXPECT_EQ(world.main(), main);
+  ASSERT_EQ(world.push(a, second).exit_code, 0);
+  world.git(a, {"--git-dir", world.repository(), "update-ref", "refs/stint/fence/r", lower});
+  world.commit(a, "more");
+  before = refs();
+  expect_untouched(world.push(a, second), 1, "went back");
 }
 
 }  // namespace

@@ -1,0 +1,214 @@
+#include "guard/git_pushing.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "guard/git_sealing.h"
+#include "os/pause.h"
+
+namespace stint::guard {
+
+Pushing::Pushing(const GitPush& push, Here here)
+    : push_(push),
+      here_(std::move(here)),
+      ref_(fence_ref(push.target.fence_prefix, push.pass.resource)),
+      hint_(here_.git_dir, push.target.remote, ref_),
+      remote_(Git(), {.remote = push.target.remote,
+                      .url = {},
+                      .ref = ref_,
+                      .scratch = false,
+                      .objects_in = here_.plain ? here_.git_dir : std::string()}) {
+  out_.oid = here_.oid;
+  out_.target = cat("git:", push.target.remote, push.target.named ? "/" : "#", push.target.branch);
+}
+
+Error Pushing::fault(std::string_view what) const {
+  return {Code::Failed, cat(quoted(out_.target), ": ", what, ". Nothing was changed.")};
+}
+
+// Things that are looked at only where the hint does not stand for them: it was made after them.
+Status Pushing::know_the_server() {
+  if (server_known_) return {};
+  if (auto ok = check_git_version(remote_.git()); !ok) return ok;
+  auto url = push_url(remote_.git(), push_.target);
+  if (!url) return url.error();
+  auto place = remote_.place();
+  place.url = *url;
+  remote_ = GitRemote(remote_.git(), std::move(place));
+  out_.target = canonical_git(push_.target, *url);
+  server_known_ = true;
+  return {};
+}
+
+Status Pushing::stand() {
+  if (auto hint = hinted_ ? std::nullopt : hint_.read(here_.oid);
+      hint && is_ours(*hint->fence, push_.pass) == Ours::Yes) {
+    standing_ = std::move(*hint);
+    hinted_ = true;
+    return {};
+  }
+  hinted_ = true;
+  if (auto ok = know_the_server(); !ok) return ok;
+  auto read = remote_.read();
+  if (!read) return read.error();
+  standing_ = std::move(*read);
+  if (!standing_.unreadable.empty()) return fault(standing_.unreadable);
+  if (standing_.fence) {
+    switch (is_ours(*standing_.fence, push_.pass)) {
+      case Ours::Yes: return {};
+      case Ours::AnotherClaim: return fault(kAnotherClaim);
+      case Ours::ByOrder:
+      case Ours::No: break;
+    }
+  }
+  // Once a fence of ours stood there it may be higher now, and never lower or gone.
+  if (!last_.empty()) {
+    const bool higher = standing_.fence && standing_.fence->fence.token > push_.pass.token;
+    if (!higher) return fault("its fence went back or is gone since this run's last push");
+  }
+  return seal_first();
+}
+
+Status Pushing::seal_first() {
+  // A higher fence is an answer by itself; only what would raise it needs the store.
+  const auto fence = standing_.fence ? std::optional(standing_.fence->fence) : std::nullopt;
+  const auto first = core::seal(fence, offer_of(push_.pass, ""), std::nullopt);
+  api::Fences* fences = nullptr;
+  if (first.verdict == core::Verdict::AskStore) {
+    auto opened = push_.fences();
+    if (!opened) return opened.error();
+    fences = *opened;
+  }
+  const SealRequest request{.pass = push_.pass, .by_order = false, .adopt = {}};
+  Refused why = refusal_at(out_.target, standing_);
+  auto decision = judge_seal(fence, request, fences, &why);
+  if (!decision) return decision.error();
+  if (decision->verdict != core::Verdict::Admitted) {
+    refused_ = std::move(why);
+    return {};
+  }
+  if (fences != nullptr) {
+    if (auto ok = remember(*fences, std::move(why)); !ok || refused_) return ok;
+  }
+  if (push_.dry_run) return {};
+  auto answer = seal_at(remote_, out_.target, request, fences, &standing_);
+  if (!answer) return answer.error();
+  if (const auto* refused = std::get_if<Refused>(&*answer)) {
+    refused_ = *refused;
+    return {};
+  }
+  out_.sealed = true;
+  return {};
+}
+
+// Before it is sealed: transfer and revoke must find every target that may be.
+Status Pushing::remember(api::Fences& fences, Refused why) {
+  auto sealed = fences.sealed(push_.pass.resource);
+  if (!sealed) return sealed.error();
+  const bool known = std::ranges::any_of(
+      *sealed, [&](const std::string& one) { return same_fence(one, out_.target); });
+  if (known && standing_.oid.empty()) {
+    return fault(
+        "it had been sealed, and its fence is missing. Find out what happened to the "
+        "repository; then 'stint seal' by the present holder makes the fence anew");
+  }
+  if (known || push_.dry_run) return {};
+  auto remembered = fences.remember(offer_of(push_.pass, ""), {out_.target});
+  if (!remembered) return remembered.error();
+  if (*remembered != core::Verdict::Admitted) {
+    why.verdict = *remembered;
+    refused_ = std::move(why);
+  }
+  return {};
+}
+
+// A fence of our own token needs no store; what is left to judge is mode once.
+Status Pushing::judge() {
+  Refused why = refusal_at(out_.target, standing_);
+  auto decision = judge_write(standing_.fence->fence, push_.pass, digest(), nullptr, &why);
+  if (!decision) return decision.error();
+  raised_ = decision->fence;
+  switch (decision->verdict) {
+    case core::Verdict::Admitted: return {};
+    case core::Verdict::Done:
+      // Pushed again all the same: a server that crashed may have moved the fence alone.
+      out_.answer = Written{.digest = here_.oid, .already = true};
+      return {};
+    case core::Verdict::AskStore:
+    case core::Verdict::Stale:
+    case core::Verdict::Used:
+    case core::Verdict::NeverIssued:
+    case core::Verdict::NeverGranted:
+    case core::Verdict::Foreign:
+    case core::Verdict::NoToken:
+    case core::Verdict::Restored: break;
+  }
+  refused_ = std::move(why);
+  return {};
+}
+
+Result<PushFate> Pushing::send() {
+  PushPlan plan{.expected = standing_.oid,
+                .fence = next_fence(*standing_.fence, push_.pass),
+                .branches = {{here_.oid, push_.target.branch}},
+                .verify = !verified_,
+                .limit = push_.limit};
+  if (raised_) plan.fence.fence = *raised_;
+  verified_ = true;
+  auto end = remote_.push(plan);
+  if (!end) return end.error();
+  if (push_.tell) push_.tell(end->talk);
+  why_ = end->why;
+  last_ = end->oid;
+  if (end->fate == PushFate::Landed) hint_.keep(end->raw);
+  return end->fate;
+}
+
+Result<PushFate> Pushing::attempt() {
+  if (auto ok = stand(); !ok) return ok.error();
+  if (refused_) return PushFate::Refused;
+  if (push_.dry_run && !standing_.fence) return PushFate::Landed;
+  if (auto ok = judge(); !ok) return ok.error();
+  if (refused_) return PushFate::Refused;
+  if (push_.dry_run) return PushFate::Landed;
+  auto fate = send();
+  if (!fate) return fate;
+  switch (*fate) {
+    case PushFate::Landed: return fate;
+    case PushFate::Unknown: return settle();
+    case PushFate::Unreached: hint_.forget(); return fate;
+    case PushFate::Moved:
+    case PushFate::Locked:
+    case PushFate::Conflict:
+    case PushFate::Refused: hint_.forget(); return look_again(*fate);
+  }
+  return fate;
+}
+
+Result<GitPushed> Pushing::run() {
+  for (int i = 0; i < kMostTries; ++i) {
+    auto fate = attempt();
+    if (!fate) {
+      if (!unsure_ || fate.error().code == Code::UnknownOutcome) return fate.error();
+      return not_told(fate.error().message);
+    }
+    if (refused_) {
+      if (unsure_) return not_told("a newer holder is there now");
+      out_.answer = std::move(*refused_);
+      return std::move(out_);
+    }
+    switch (*fate) {
+      case PushFate::Moved: break;  // another process of this run, or a newer holder: stand()
+      case PushFate::Locked: os::pause_for(kBetweenTries * (i + 1)); break;
+      case PushFate::Landed:
+      case PushFate::Conflict:
+      case PushFate::Refused:
+      case PushFate::Unreached:
+      case PushFate::Unknown: return end_with(*fate);
+    }
+  }
+  if (unsure_) return not_told("other pushes were in the way every time");
+  return always_locked();
+}
+
+}  // namespace stint::guard

@@ -1,0 +1,120 @@
+// How a fenced push ends: what is found out when it got no answer, and what is told.
+#include "base/text.h"
+#include "guard/git_pushing.h"
+#include "guard/git_sealing.h"
+#include "os/pause.h"
+
+namespace stint::guard {
+
+// LAW: a fresh fence from the same expected value. Accepted: the lost push can no longer land. What
+// it did before that only the branch can tell: the server puts the branch in place first, and may
+// have been killed then.
+Result<PushFate> Pushing::settle() {
+  hint_.forget();
+  unsure_ = true;
+  if (auto ok = know_the_server(); !ok) return PushFate::Unknown;
+  const std::string lost = last_;
+  for (int i = 0; i < kMostSettles; ++i) {
+    auto fresh = next_fence(*standing_.fence, push_.pass);
+    ++fresh.seq;
+    auto end = remote_.push({.expected = standing_.oid, .fence = fresh, .limit = Git::kShort});
+    if (!end) return PushFate::Unknown;
+    if (end->fate == PushFate::Landed) return settled_past(*end);
+    auto oid = remote_.oid_at_server(ref_);
+    if (oid && *oid == lost) {
+      // LAW: then it had landed. But a branch that it makes is put in place after the fence: the
+      // same push again, from there, tells and mends it.
+      const Has has = branch_has();
+      if (has == Has::Unknown) return PushFate::Unknown;
+      return has == Has::Yes ? PushFate::Landed : PushFate::Moved;
+    }
+    if (oid && *oid != standing_.oid) {
+      // Somebody's later fence stands there: our lost push is dead or was followed.
+      if (branch_has() == Has::Yes) return PushFate::Landed;
+      return not_told("the fence has moved on since");
+    }
+    os::pause_for(kBetweenTries * (1 << i));  // what lost the answer may still be going on
+  }
+  return PushFate::Unknown;
+}
+
+// The fence was moved past the lost push.
+Result<PushFate> Pushing::settled_past(const PushEnd& fresh) {
+  hint_.keep(fresh.raw);
+  switch (branch_has()) {
+    case Has::Unknown: return not_told("the branch could not be looked at");
+    case Has::Yes:
+      // Mode once: the use is not in the fence yet; the same push again puts it there.
+      return raised_ ? PushFate::Moved : PushFate::Landed;
+    case Has::No: break;
+  }
+  unsure_ = false;
+  return Error{Code::Failed, cat(quoted(out_.target), ": the push got no answer (", why_,
+                                 "). It did not land and can no longer land: the fence has been "
+                                 "moved past it. Nothing was changed; push again")};
+}
+
+Pushing::Has Pushing::branch_has() const {
+  auto tip = remote_.oid_at_server(push_.target.branch);
+  if (!tip) return Has::Unknown;
+  if (*tip == here_.oid) return Has::Yes;
+  if (tip->empty()) return Has::No;
+  // Somebody may have written on top of it.
+  auto contains = remote_.contains(push_.target.branch, *tip, here_.oid);
+  if (!contains) return Has::Unknown;
+  return *contains ? Has::Yes : Has::No;
+}
+
+Error Pushing::not_told(std::string_view but) const {
+  return {Code::UnknownOutcome,
+          cat(quoted(out_.target), ": the push got no answer (", why_, "), and ", but,
+              ". Look whether ", here_.oid, " is in the branch before doing anything else")};
+}
+
+// Words are no proof: the fence itself says whether it moved.
+Result<PushFate> Pushing::look_again(PushFate guessed) {
+  if (auto ok = know_the_server(); !ok) return ok.error();
+  auto oid = remote_.oid_at_server(ref_);
+  if (!oid) return oid.error();
+  if (*oid != standing_.oid) return PushFate::Moved;
+  return guessed == PushFate::Moved ? PushFate::Locked : guessed;
+}
+
+Result<GitPushed> Pushing::end_with(PushFate fate) {
+  if (fate == PushFate::Landed) {
+    if (auto* written = std::get_if<Written>(&out_.answer)) written->digest = here_.oid;
+    return std::move(out_);
+  }
+  if (fate == PushFate::Unknown) {
+    return Error{Code::UnknownOutcome,
+                 cat(quoted(out_.target), ": the push got no answer (", why_,
+                     "), and it cannot be found out now whether it landed. Push again: the same "
+                     "push twice does no harm")};
+  }
+  if (unsure_) return not_told(cat("another try failed: ", why_));
+  if (fate == PushFate::Conflict) {
+    return Error{Code::Failed,
+                 cat("conflict: ", quoted(push_.target.branch), " at ", quoted(push_.target.remote),
+                     " has moved on, and what you push does not follow it (", why_,
+                     "). Fetch and rebase, then push again; the fence still stands at token ",
+                     push_.pass.token.number(), ". Nothing was changed.")};
+  }
+  if (fate == PushFate::Unreached) {
+    return unavailable(
+        cat(quoted(out_.target), " was not reached: ", why_, ". Nothing was changed."));
+  }
+  return fault(cat("the push was refused: ", why_));
+}
+
+Error Pushing::always_locked() const {
+  // An earlier push of the same may have been cut short after the branch.
+  const bool has = branch_has() == Has::Yes;
+  return unavailable(
+      cat(quoted(out_.target), ": other pushes were in the way every time (", why_,
+          "). If no push is going on, a server that crashed has left a .lock file: whoever runs it "
+          "removes that. ",
+          has ? "The branch has what you push already; the fence was not moved."
+              : "Nothing was changed."));
+}
+
+}  // namespace stint::guard
