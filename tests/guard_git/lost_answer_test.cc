@@ -115,6 +115,7 @@ TEST_F(HalfPush, StaysUnknownWhileTheLockIsThereAndIsMendedByTheSamePush) {
   EXPECT_EQ(world.fence(), fence);
   const Finished locked = world.push(a, grant);
   EXPECT_EQ(locked.exit_code, 69) << locked.err;
+  EXPECT_NE(locked.err.find(".lock"), std::string::npos) << locked.err;
   EXPECT_NE(locked.err.find("The branch has what you push already"), std::string::npos)
       << locked.err;
   ASSERT_TRUE(std::filesystem::remove(world.repository() + "/refs/stint/fence/r.lock"));
