@@ -1,6 +1,7 @@
 #include "app/guards.h"
 
 #include "app/postgres_guard.h"
+#include "app/proxy.h"
 #include "base/text.h"
 #include "guard/directory_guard.h"
 #include "guard/file_guard.h"
@@ -24,6 +25,7 @@ guard::Guards guards() {
       .check = guard::check_path};
   table[guard::TargetKind::Admit] = guard::store_guard();
   table[guard::TargetKind::Postgres] = postgres_guard();
+  table[guard::TargetKind::Proxy] = proxy_guard();
   table[guard::TargetKind::Git] = guard::git_guard();
   return table;
 }

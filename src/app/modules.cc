@@ -48,4 +48,17 @@ guard::OpenedPostgresGuard open_module_postgres_guard(const guard::PostgresTarge
       "postgres", guard::kPostgresGuardEntry, target, clock);
 }
 
+guard::http::OpenedProxy open_module_proxy(const guard::http::ProxyRequest& request,
+                                           const Clock& clock) {
+  return call_module<guard::http::ProxyEntry, guard::http::ProxyRequest, guard::http::OpenedProxy>(
+      "http", guard::http::kProxyEntry, request, clock);
+}
+
+guard::http::ProxySealAnswer seal_by_module(const guard::http::ProxySeal& seal,
+                                            const Clock& clock) {
+  return call_module<guard::http::ProxySealEntry, guard::http::ProxySeal,
+                     guard::http::ProxySealAnswer>("http", guard::http::kProxySealEntry, seal,
+                                                   clock);
+}
+
 }  // namespace stint::app

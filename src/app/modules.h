@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "guard/http/proxy.h"
 #include "guard/sql/postgres_guard.h"
 #include "store/module.h"
 
@@ -18,5 +19,10 @@ store::OpenedStore open_module_store(const std::string& kind, const store::OpenR
 // In the module "postgres", which has libpq.
 guard::OpenedPostgresGuard open_module_postgres_guard(const guard::PostgresTarget& target,
                                                       const Clock& clock);
+
+// In the module "http", which has Boost.Asio and libcurl.
+guard::http::OpenedProxy open_module_proxy(const guard::http::ProxyRequest& request,
+                                           const Clock& clock);
+guard::http::ProxySealAnswer seal_by_module(const guard::http::ProxySeal& seal, const Clock& clock);
 
 }  // namespace stint::app

@@ -1,0 +1,165 @@
+#include "app/proxy.h"
+
+#include "app/guards.h"
+#include "app/modules.h"
+#include "base/text.h"
+#include "core/holder_policy.h"
+#include "guard/http_target.h"
+#include "holder/keeper_thread.h"
+#include "holder/taking.h"
+#include "os/clock.h"
+#include "os/pause.h"
+
+namespace stint::app {
+namespace {
+
+// The guards' table outlives every call.
+const Clock& system_clock() {
+  static const os::SystemClock clock;
+  return clock;
+}
+
+Result<holder::TakeRequest> take_request(const ProxyRun& run) {
+  auto name = ResourceName::parse(guard::proxy_lease(run.proxy.upstream, run.proxy.resource));
+  if (!name) return std::move(name.error()).during("naming the proxy's lease");
+  return holder::TakeRequest{.choices = {{*name}},
+                             .owner = run.owner,
+                             .terms = {.ttl = run.ttl},
+                             .note = "stint proxy",
+                             .held = {.what = holder::OnHeld::Wait, .patience = {}}};
+}
+
+// One that names its resource and one that does not would not know of each other.
+Status refuse_mixture(api::Leases& leases, const ProxyRun& run) {
+  if (!run.proxy.resource) return {};
+  auto star = ResourceName::parse(guard::proxy_lease(run.proxy.upstream, std::nullopt));
+  if (!star) return star.error();
+  auto lease = leases.get(*star);
+  if (!lease) return lease.error();
+  if (!lease->held) return {};
+  return invalid(cat("a proxy with --resource-from-header stands before this upstream (",
+                     quoted(lease->owner.text()),
+                     "): two that do not share their lease would not wait for each other"));
+}
+
+struct Watching {
+  const Clock& clock;
+  os::Signals& signals;
+  holder::Keeper& keeper;
+  holder::KeeperThread& thread;
+  guard::http::Proxy& proxy;
+  Watch* watch;  // may be null
+};
+
+// Until a signal comes or the lease is lost.
+ProxyEnd watch_over(const Watching& w) {
+  std::vector<int> fds = {w.signals.fd(), w.thread.fd()};
+  if (w.watch != nullptr) fds.push_back(w.watch->fd());
+  while (true) {
+    const holder::KeeperState state = w.keeper.state();
+    if (state.standing != holder::KeeperState::Standing::Holding) {
+      w.proxy.retire();
+      return {.signal = 0, .clean = false, .lost = state.lost, .trouble = state.trouble};
+    }
+    w.proxy.hold_until(state.deadline);
+    const auto ready = os::wait_readable(fds, state.deadline);
+    if (const auto got = w.signals.take()) {
+      if (got->number == SIGTERM || got->number == SIGINT || got->number == SIGHUP) {
+        return {.signal = got->number, .clean = true, .lost = {}, .trouble = ""};
+      }
+    }
+    w.thread.acknowledge();
+    if (w.watch != nullptr && ready.back()) {
+      w.watch->acknowledge();
+      w.thread.look_soon();
+    }
+  }
+}
+
+Result<ProxyEnd> admit(Opened& opened, const Clock& clock, Random& random, os::Signals& signals,
+                       const ProxyRun& run, guard::http::Proxy& proxy, const holder::Taken& taken) {
+  const core::HoldSettings settings{.ttl = run.ttl,
+                                    .grace = core::default_grace(run.ttl),
+                                    .margin = core::default_margin(run.ttl)};
+  holder::Keeper keeper(opened.leases(), clock, random, settings, taken.kept);
+  // What the keeper learns is passed on before anybody else knows of it.
+  auto thread =
+      holder::KeeperThread::make(keeper,
+                                 [&] {
+                                   const auto state = keeper.state();
+                                   if (state.standing == holder::KeeperState::Standing::Holding) {
+                                     proxy.hold_until(state.deadline);
+                                   } else {
+                                     proxy.retire();
+                                   }
+                                 },
+                                 {});
+  if (!thread) return thread.error();
+  if (auto started = (*thread)->start(); !started) return started.error();
+  const api::Grip& grip = taken.kept.front().grip;
+  auto watch = opened.leases().watch(grip.resource);
+  run.say(cat("admitting under the lease ", quoted(grip.resource.text()), ", token ",
+              grip.token.number()));
+  ProxyEnd end =
+      watch_over({clock, signals, keeper, **thread, proxy, watch ? watch->get() : nullptr});
+  if (end.signal == 0) {
+    proxy.stop(Millis(0));
+    return end;
+  }
+  run.say("stopping: waiting for what is under way");
+  end.clean = proxy.stop(run.proxy.drain);
+  (*thread)->stop();
+  // What was cut may still be at work at the upstream: then the lease runs out by itself.
+  if (!end.clean) return end;
+  if (auto released = opened.leases().release(grip, false); !released) {
+    end.trouble = released.error().message;
+  }
+  return end;
+}
+
+Result<guard::SealAnswer> seal(const guard::Target& target, const guard::SealRequest& request,
+                               api::Fences* /*fences*/) {
+  return seal_by_module({.url = target.place, .request = request}, system_clock());
+}
+
+}  // namespace
+
+Result<ProxyEnd> run_proxy(Opened& opened, const Clock& clock, Random& random, os::Signals& signals,
+                           const ProxyRun& run) {
+  auto request = take_request(run);
+  if (!request) return request.error();
+  if (auto ok = refuse_mixture(opened.leases(), run); !ok) return ok.error();
+  guard::http::ProxyRequest asked = run.proxy;
+  asked.fences = &opened.fences();
+  asked.refused = [&opened, &clock](const guard::Refused& refused, const guard::Pass& pass) {
+    // The request was refused either way.
+    (void)record_refusal(opened.events(), clock, refused, pass);
+  };
+  auto proxy = open_module_proxy(asked, clock);
+  if (!proxy) return proxy.error();
+  net::http::Endpoint at = asked.listen;
+  at.port = (*proxy)->port();
+  run.say(cat("listening on ", guard::endpoint_text(at), ", before ",
+              guard::endpoint_text(asked.upstream)));
+  const holder::Interruptions interruptions{
+      .fd = signals.fd(), .take = [&signals]() -> std::optional<int> {
+        const auto got = signals.take();
+        const bool stop = got && (got->number == SIGTERM || got->number == SIGINT);
+        return stop ? std::optional(got->number) : std::nullopt;
+      }};
+  auto answer = holder::take(
+      opened.leases(), clock, random, *request, interruptions, [&](const api::Refused& by) {
+        run.say(cat("standing by: ", quoted(by.lease.owner.text()), " admits"));
+      });
+  if (!answer) return answer.error();
+  if (const auto* gone = std::get_if<holder::Interrupted>(&*answer)) {
+    return ProxyEnd{.signal = gone->signal, .clean = true, .lost = {}, .trouble = ""};
+  }
+  const auto* taken = std::get_if<holder::Taken>(&*answer);
+  if (taken == nullptr) return unavailable("the lease was not to be had");
+  return admit(opened, clock, random, signals, run, **proxy, *taken);
+}
+
+guard::Guard proxy_guard() { return {.settle_words = {}, .seal = seal, .check = {}}; }
+
+}  // namespace stint::app

@@ -1,0 +1,70 @@
+// The HTTP guard: a reverse proxy that lets a request through to its upstream only with a token
+// that is not behind the fence, and a newer token's first one only when nothing older is under way.
+//
+// This is the face of a module: Boost is not loaded at every start of the program. Who admits is
+// decided outside: `app` holds the lease and says until when it holds.
+// Thread safety: any thread, but stop() and the destruction, which are one thread's.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "api/fences.h"
+#include "base/time.h"
+#include "guard/guard.h"
+#include "net/http/server.h"
+
+namespace stint::guard::http {
+
+struct ProxyRequest {
+  net::http::Endpoint listen;
+  net::http::Endpoint upstream;
+  std::optional<ResourceName> resource;  // empty: each request names its own
+  Millis drain{30'000};
+  bool cut = false;                 // narrow, not zero
+  bool guard_safe_methods = false;  // also GET, HEAD and OPTIONS need a token
+  net::http::Limits limits;
+  api::Fences* fences = nullptr;  // outlives the proxy
+  // A refusal, for the ledger. On a worker's thread.
+  std::function<void(const Refused&, const Pass&)> refused;
+};
+
+class Proxy {
+ public:
+  virtual ~Proxy() = default;
+  virtual std::uint16_t port() const = 0;
+  // It may admit until then. The first call ends its standing by.
+  virtual void hold_until(MonoTime deadline) = 0;
+  // It admits nothing more, at once and for good; what is under way is cut.
+  virtual void retire() = 0;
+  // Takes nothing new, and waits so long for what is under way. True: all of it was answered.
+  virtual bool stop(Millis patience) = 0;
+};
+
+// Where a seal is asked for.
+constexpr const char* kSealPath = "/.well-known/stint/seal";
+constexpr const char* kReadyPath = "/.well-known/stint/ready";
+
+using OpenedProxy = Result<std::unique_ptr<Proxy>>;
+OpenedProxy open_proxy(const ProxyRequest& request, const Clock& clock);
+
+// `seal proxy:URL`: asks the proxy at the URL. It answers when the fence is raised and nothing
+// older is under way any more. (Raising the fence in the store past the proxy would not reach what
+// it has let through already.)
+struct ProxySeal {
+  std::string url;  // of the proxy
+  SealRequest request;
+  Millis timeout{120'000};
+};
+using ProxySealAnswer = Result<SealAnswer>;
+ProxySealAnswer seal_proxy(const ProxySeal& seal, const Clock& clock);
+
+// The entries of the module; see store/module.h.
+using ProxyEntry = void(const ProxyRequest& request, const Clock& clock, OpenedProxy* answer);
+using ProxySealEntry = void(const ProxySeal& seal, const Clock& clock, ProxySealAnswer* answer);
+constexpr const char* kProxyEntry = "stint_open_proxy";
+constexpr const char* kProxySealEntry = "stint_seal_proxy";
+
+}  // namespace stint::guard::http

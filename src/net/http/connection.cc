@@ -1,0 +1,228 @@
+// The server's side of one connection.
+#include "base/json_text.h"
+#include "base/text.h"
+#include "net/http/wire.h"
+
+namespace stint::net::http {
+namespace {
+
+constexpr auto kQuietly = asio::as_tuple(asio::use_awaitable);
+constexpr Millis kLinger{1000};
+constexpr std::size_t kMostLingered = std::size_t{1} << 20U;
+constexpr std::size_t kMostGathered = std::size_t{64} << 10U;
+
+std::string answer_text(const Answer& answer, bool keep) {
+  std::string out =
+      cat("HTTP/1.1 ", answer.status, ' ', reason_of(answer.status),
+          "\r\nContent-Type: ", answer.type, "\r\nContent-Length: ", answer.body.size(), "\r\n");
+  for (const Field& field : answer.fields) out += cat(field.name, ": ", field.value, "\r\n");
+  if (!keep) out += "Connection: close\r\n";
+  return out + "\r\n";
+}
+
+std::string error_body(std::string_view code, std::string_view message) {
+  JsonText inner;
+  inner.field("code", code).field("message", message);
+  return cat("{\"error\":", inner.done(), "}");
+}
+
+}  // namespace
+
+PendingCall::PendingCall(std::shared_ptr<Hub> owner, std::shared_ptr<Connection> connection,
+                         RequestHead head)
+    : hub(std::move(owner)),
+      wake(hub->loop, asio::steady_timer::time_point::max()),
+      connection_(std::move(connection)),
+      head_(std::move(head)) {}
+
+void PendingCall::decide(Decision decision) {
+  asio::dispatch(hub->loop, [self = shared_from_this(), made = std::move(decision)]() mutable {
+    self->decided = std::move(made);
+    self->wake.cancel();
+  });
+}
+
+void PendingCall::cut() {
+  asio::dispatch(hub->loop, [connection = connection_] { connection->cut(); });
+}
+
+Connection::Connection(Hub& hub, tcp::socket socket)
+    : hub_(hub), client_(std::move(socket), hub.clock) {}
+
+void Connection::look(MonoTime now) {
+  client_.look(now);
+  if (upstream_) upstream_->look(now);
+}
+
+void Connection::cut() {
+  cut_ = true;
+  client_.close();
+  if (upstream_) upstream_->close();
+  if (pending_ != nullptr) pending_->wake.cancel();
+}
+
+Task<void> Connection::run() {
+  bool more = true;
+  while (more && !hub_.stopping) {
+    idle_ = true;
+    auto head = co_await read_head();
+    if (!head) break;
+    idle_ = false;
+    more = co_await serve(std::move(*head));
+  }
+  co_await linger();
+}
+
+// A close with bytes unread makes the kernel send a reset, which may overtake our last answer.
+Task<void> Connection::linger() {
+  if (cut_ || !client_.open()) co_return;
+  client_.forgive();
+  client_.shut_sending();
+  client_.allow(kLinger);
+  std::size_t dropped = 0;
+  while (dropped < kMostLingered && co_await client_.fill()) {
+    dropped += client_.unread().size();
+    client_.consume(client_.unread().size());
+  }
+  client_.close();
+}
+
+Task<std::optional<RequestHead>> Connection::read_head() {
+  const std::size_t most = hub_.options.limits.head_bytes;
+  client_.allow(client_.unread().empty() ? hub_.options.limits.idle_time
+                                         : hub_.options.limits.head_time);
+  while (true) {
+    const auto end = find_head_end(client_.unread().substr(0, most));
+    if (!end) {
+      co_await refuse(400, end.error().message);
+      co_return std::nullopt;
+    }
+    if (*end > 0) {
+      auto head = parse_request(client_.unread().substr(0, *end));
+      client_.consume(*end);
+      if (head) co_return std::move(*head);
+      co_await refuse(400, head.error().message);
+      co_return std::nullopt;
+    }
+    if (client_.full(most)) {
+      co_await refuse(431, cat("the head of the request is longer than ", most, " bytes"));
+      co_return std::nullopt;
+    }
+    const bool first = client_.unread().empty();
+    if (!co_await client_.fill()) {
+      if (client_.timed_out() && !first) co_await refuse(408, "the head did not come in time");
+      co_return std::nullopt;
+    }
+    if (first) client_.allow(hub_.options.limits.head_time);
+  }
+}
+
+Task<bool> Connection::serve(RequestHead head) {
+  const auto framing = framing_of(head);
+  if (!framing) co_return co_await refuse(400, framing.error().message);
+  const Limits& limits = hub_.options.limits;
+  if (framing->length > limits.body_bytes) {
+    co_return co_await refuse(413, cat("the body is longer than ", limits.body_bytes, " bytes"));
+  }
+  body_.emplace(*framing);
+  taken_ = 0;
+  keep_ = !head.http10 && keeps_alive(head.fields, head.http10);
+  continue_due_ = !head.http10 && !body_->done() && head.fields.lists("Expect", "100-continue");
+  request_until_ = hub_.clock.mono() + limits.request_time;
+  client_.allow_for_ever();
+  const bool head_only = head.method == "HEAD";
+  const auto call =
+      std::make_shared<PendingCall>(hub_.shared_from_this(), shared_from_this(), std::move(head));
+  hub_.handler.request(call);
+  Decision made = co_await decision(*call);
+  if (const auto* order = std::get_if<Collect>(&made)) {
+    auto text = co_await collect(order->most);
+    if (!text) co_return false;
+    order->then(std::move(*text));
+    made = co_await decision(*call);
+  }
+  if (const auto* order = std::get_if<Forward>(&made)) {
+    co_return co_await forward(call->head(), *order);
+  }
+  const auto* answer = std::get_if<Answer>(&made);
+  if (answer == nullptr) co_return false;
+  // What is here of the body is dropped; what is not is not waited for.
+  (void)take_pieces(false);
+  co_return co_await send(*answer, keep_ && body_->done() && !hub_.stopping, head_only);
+}
+
+Task<Decision> Connection::decision(PendingCall& call) {
+  pending_ = &call;
+  while (std::holds_alternative<std::monostate>(call.decided) && !cut_) {
+    co_await call.wake.async_wait(kQuietly);
+  }
+  pending_ = nullptr;
+  co_return std::exchange(call.decided, Decision());
+}
+
+Task<bool> Connection::send(const Answer& answer, bool keep, bool head_only) {
+  client_.allow(hub_.options.limits.stall_time);
+  const bool sent = co_await client_.write(answer_text(answer, keep),
+                                           head_only ? std::string_view() : answer.body);
+  co_return sent&& keep;
+}
+
+// The connection ends: what follows on it cannot be told from this request.
+Task<bool> Connection::refuse(int status, std::string_view why) {
+  client_.forgive();
+  const Answer answer{
+      .status = status,
+      .body = error_body("invalid", cat("this request was refused: ", why, ". Nothing was done.")),
+      .fields = {},
+      .type = "application/json"};
+  co_await send(answer, false, false);
+  co_return false;
+}
+
+Result<std::string> Connection::take_pieces(bool chunked) {
+  std::string out;
+  while (!body_->done() && out.size() < kMostGathered) {
+    const auto piece = body_->next(client_.unread());
+    if (!piece) return piece.error();
+    if (piece->consumed == 0) break;
+    taken_ += piece->data.size();
+    if (chunked && !piece->data.empty()) {
+      char size[20];
+      const auto end = std::to_chars(size, size + sizeof size, piece->data.size(), 16).ptr;
+      out += cat(std::string_view(size, end), "\r\n", piece->data, "\r\n");
+    } else {
+      out += piece->data;
+    }
+    client_.consume(piece->consumed);
+  }
+  if (chunked && body_->done()) out += "0\r\n\r\n";
+  return out;
+}
+
+Task<std::optional<std::string>> Connection::collect(std::size_t most) {
+  if (continue_due_) co_await client_.write("HTTP/1.1 100 Continue\r\n\r\n");
+  std::string out;
+  while (true) {
+    auto pieces = take_pieces(false);
+    if (!pieces) {
+      co_await refuse(400, pieces.error().message);
+      co_return std::nullopt;
+    }
+    out += *pieces;
+    if (out.size() > most) {
+      co_await refuse(413, cat("the body is longer than ", most, " bytes"));
+      co_return std::nullopt;
+    }
+    if (body_->done()) break;
+    client_.allow_until(
+        std::min(request_until_, hub_.clock.mono() + hub_.options.limits.stall_time));
+    if (!co_await client_.fill()) {
+      if (client_.timed_out()) co_await refuse(408, "the body did not come in time");
+      co_return std::nullopt;
+    }
+  }
+  client_.allow_for_ever();
+  co_return out;
+}
+
+}  // namespace stint::net::http

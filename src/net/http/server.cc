@@ -1,0 +1,175 @@
+#include "net/http/server.h"
+
+#include <condition_variable>
+#include <mutex>
+
+#include "base/text.h"
+#include "net/http/wire.h"
+
+namespace stint::net::http {
+namespace {
+
+constexpr auto kQuietly = asio::as_tuple(asio::use_awaitable);
+constexpr std::chrono::milliseconds kSweep{100};
+constexpr Millis kCutTime{5000};
+constexpr std::string_view kFull =
+    "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\n"
+    "Connection: close\r\n\r\n";
+
+class AsioServer final : public Server {
+ public:
+  AsioServer(const ServerOptions& options, Handler& handler, const Clock& clock)
+      : hub_(std::make_shared<Hub>(options, handler, clock)),
+        acceptor_(hub_->loop),
+        workers_(options.workers) {}
+  ~AsioServer() override { stop(Millis(0)); }
+
+  Status open() {
+    const Endpoint& at = hub_->options.listen;
+    error_code failed;
+    const auto address = asio::ip::make_address(at.host, failed);
+    if (failed) return invalid(cat(quoted(at.host), " is no address to listen on"));
+    const tcp::endpoint place(address, at.port);
+    acceptor_.open(place.protocol(), failed);
+    if (!failed) acceptor_.set_option(tcp::acceptor::reuse_address(true), failed);
+    if (!failed) acceptor_.bind(place, failed);
+    if (!failed) acceptor_.listen(asio::socket_base::max_listen_connections, failed);
+    if (failed) {
+      return unavailable(cat("cannot listen on ", at.host, ":", at.port, ": ", failed.message()));
+    }
+    port_ = acceptor_.local_endpoint(failed).port();
+    asio::co_spawn(hub_->loop, accept(), asio::detached);
+    asio::co_spawn(hub_->loop, sweep(), asio::detached);
+    thread_ = std::thread([hub = hub_] { hub->loop.run(); });
+    return {};
+  }
+
+  std::uint16_t port() const override { return port_; }
+  void post(std::function<void()> task) override { asio::post(hub_->loop, std::move(task)); }
+
+  void later(Millis delay, std::function<void()> task) override {
+    auto timer = std::make_shared<asio::steady_timer>(hub_->loop, delay);
+    timer->async_wait([timer, task = std::move(task)](error_code failed) {
+      if (!failed) task();
+    });
+  }
+
+  bool work(std::function<void()> task) override {
+    if (waiting_->fetch_add(1) >= hub_->options.most_work) {
+      waiting_->fetch_sub(1);
+      return false;
+    }
+    asio::post(workers_, [waiting = waiting_, task = std::move(task)] {
+      task();
+      waiting->fetch_sub(1);
+    });
+    return true;
+  }
+
+  bool stop(Millis patience) override {
+    if (!thread_.joinable()) return true;
+    post([this] { quiesce(); });
+    const bool clean = wait_for_none(patience);
+    post([this] {
+      const auto all = hub_->connections;
+      for (const auto& one : all) one->cut();
+    });
+    wait_for_none(kCutTime);
+    workers_.join();
+    hub_->loop.stop();
+    thread_.join();
+    return clean;
+  }
+
+ private:
+  void quiesce() {
+    hub_->stopping = true;
+    error_code ignored;
+    acceptor_.close(ignored);
+    for (const IdleUpstream& one : hub_->idle) one.wire->close();
+    hub_->idle.clear();
+    const auto all = hub_->connections;
+    for (const auto& one : all) {
+      if (one->idle()) one->cut();
+    }
+    tell();
+  }
+
+  void tell() {
+    const std::lock_guard lock(mutex_);
+    none_ = hub_->stopping && hub_->connections.empty();
+    changed_.notify_all();
+  }
+
+  bool wait_for_none(Millis patience) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, patience, [this] { return none_; });
+  }
+
+  Task<void> accept() {
+    while (!hub_->stopping) {
+      auto [failed, socket] = co_await acceptor_.async_accept(kQuietly);
+      if (hub_->stopping || !acceptor_.is_open()) co_return;
+      if (failed) {
+        // Out of descriptors: others will be given back.
+        asio::steady_timer pause(hub_->loop, kSweep);
+        co_await pause.async_wait(kQuietly);
+        continue;
+      }
+      welcome(std::move(socket));
+    }
+  }
+
+  void welcome(tcp::socket socket) {
+    error_code ignored;
+    if (hub_->connections.size() >= hub_->options.limits.connections) {
+      socket.non_blocking(true, ignored);
+      socket.write_some(asio::buffer(kFull), ignored);
+      return;
+    }
+    socket.set_option(tcp::no_delay(true), ignored);
+    auto connection = std::make_shared<Connection>(*hub_, std::move(socket));
+    hub_->connections.insert(connection);
+    asio::co_spawn(hub_->loop, connection->run(), [this, connection](const std::exception_ptr&) {
+      connection->cut();
+      hub_->connections.erase(connection);
+      tell();
+    });
+  }
+
+  Task<void> sweep() {
+    asio::steady_timer tick(hub_->loop);
+    while (true) {
+      tick.expires_after(kSweep);
+      co_await tick.async_wait(kQuietly);
+      const MonoTime now = hub_->clock.mono();
+      for (const auto& one : hub_->connections) one->look(now);
+    }
+  }
+
+  const std::shared_ptr<Hub> hub_;
+  tcp::acceptor acceptor_;
+  asio::thread_pool workers_;
+  std::shared_ptr<std::atomic<std::size_t>> waiting_ =
+      std::make_shared<std::atomic<std::size_t>>(0);
+  std::uint16_t port_ = 0;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool none_ = false;
+  std::thread thread_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Server>> Server::start(const ServerOptions& options, Handler& handler,
+                                              const Clock& clock) {
+  try {
+    auto server = std::make_unique<AsioServer>(options, handler, clock);
+    if (auto open = server->open(); !open) return open.error();
+    return std::unique_ptr<Server>(std::move(server));
+  } catch (const std::exception& e) {
+    return unavailable(cat("the HTTP server cannot start: ", e.what()));
+  }
+}
+
+}  // namespace stint::net::http

@@ -1,0 +1,107 @@
+// An HTTP/1.1 server: listens, reads requests strictly (net/http/message.h), keeps connections
+// alive, cuts off who is slow or greedy, and hands each request to a handler, which answers it,
+// asks for its body, or has it forwarded to an upstream, streaming both ways.
+//
+// One thread runs the loop; a small pool with a bounded queue does what may block (work()).
+// What it stands on (Boost.Asio) shows in no header but net/http/wire.h.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "net/http/message.h"
+
+namespace stint::net::http {
+
+struct Limits {
+  std::size_t head_bytes = std::size_t{16} << 10U;
+  std::uint64_t body_bytes = std::uint64_t{1} << 30U;
+  std::size_t connections = 1024;
+  Millis head_time{10'000};      // for the whole head, from its first byte
+  Millis idle_time{60'000};      // between two requests
+  Millis stall_time{30'000};     // without a byte of the body, or of our answer being taken
+  Millis request_time{600'000};  // from head to the end of the body
+  Millis connect_time{5'000};    // to the upstream
+  Millis answer_time{60'000};    // without a byte from the upstream
+};
+
+struct Answer {
+  int status = 200;
+  std::string body;  // JSON, unless `type` says otherwise
+  std::vector<Field> fields = {};
+  std::string type = "application/json";
+};
+
+// What became of a request that was to be forwarded.
+enum class Forwarded {
+  NotSent,     // the upstream has seen nothing of it
+  Answered,    // answered to the last byte
+  Ended,       // never sent as a whole; the upstream has let go of it
+  Unanswered,  // the upstream may still be at it
+};
+
+struct Forward {
+  // Asked before every write to the upstream; false: nothing more is sent. Empty: always.
+  std::function<bool()> may_send;
+  // Called once, on the loop. Empty: nobody needs to know; then nothing is waited for either.
+  std::function<void(Forwarded)> ended;
+};
+
+// One request that waits for its handler. Exactly one of answer(), forward() and collect() is
+// called, once (after collect(): answer()). Thread safety: any thread.
+class Call {
+ public:
+  virtual ~Call() = default;
+  virtual const RequestHead& head() const = 0;
+  virtual void answer(Answer answer) = 0;
+  virtual void forward(Forward forward) = 0;
+  // Reads the whole body; `then` is called on the loop. Too long or broken: it is not called, and
+  // the client is told.
+  virtual void collect(std::size_t most, std::function<void(std::string)> then) = 0;
+  // Closes both sides at once.
+  virtual void cut() = 0;
+};
+
+class Handler {
+ public:
+  virtual ~Handler() = default;
+  // On the loop: must not block.
+  virtual void request(const std::shared_ptr<Call>& call) = 0;
+};
+
+struct Endpoint {
+  std::string host;
+  std::uint16_t port = 0;
+};
+
+struct ServerOptions {
+  Endpoint listen;    // port 0: any
+  Endpoint upstream;  // of forward(); port 0: none
+  Limits limits;
+  std::size_t workers = 4;
+  std::size_t most_work = 256;  // waiting for a worker
+};
+
+class Server {
+ public:
+  virtual ~Server() = default;  // stops at once
+  // `handler` and `clock` must outlive the server. Errors: Unavailable (address in use ...).
+  static Result<std::unique_ptr<Server>> start(const ServerOptions& options, Handler& handler,
+                                               const Clock& clock);
+  virtual std::uint16_t port() const = 0;
+  // On the loop, soon.
+  virtual void post(std::function<void()> task) = 0;
+  virtual void later(Millis delay, std::function<void()> task) = 0;
+  // On a worker; false: too much is waiting, nothing is done.
+  virtual bool work(std::function<void()> task) = 0;
+  // Takes no new connections, ends idle ones, waits so long for the others, then cuts them. True:
+  // none had to be cut. Not from the loop.
+  virtual bool stop(Millis patience) = 0;
+};
+
+}  // namespace stint::net::http

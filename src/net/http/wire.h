@@ -1,0 +1,160 @@
+// The server's inside: sockets with a buffer and a deadline, connections, the upstream's pool.
+// Only for the .cc files of this folder. Everything here belongs to the loop's thread, unless said.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <boost/asio.hpp>
+#include <list>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <variant>
+#include <vector>
+
+#include "net/http/server.h"
+
+namespace stint::net::http {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+using tcp = asio::ip::tcp;
+template <class T>
+using Task = asio::awaitable<T>;
+
+// A socket, what was read from it and not used yet, and until when its present step may take.
+class Wire {
+ public:
+  Wire(tcp::socket socket, const Clock& clock) : socket_(std::move(socket)), clock_(clock) {}
+
+  // Reads some more; false: end or failure (see timed_out).
+  Task<bool> fill();
+  Task<bool> write(std::string_view one, std::string_view two = {}, std::string_view three = {});
+  std::string_view unread() const { return std::string_view(buffer_).substr(at_); }
+  void consume(std::size_t bytes);
+  bool full(std::size_t most) const { return buffer_.size() - at_ >= most; }
+
+  void allow(Millis time) { deadline_ = clock_.mono() + time; }
+  void allow_until(MonoTime deadline) { deadline_ = deadline; }
+  void allow_for_ever() { deadline_ = MonoTime::max(); }
+  // The sweeper's: cancels what is under way if its time is up.
+  void look(MonoTime now);
+  bool timed_out() const { return timed_out_; }
+  void forgive() { timed_out_ = false; }
+
+  void close();
+  void shut_sending();
+  bool open() const { return socket_.is_open(); }
+  tcp::socket& socket() { return socket_; }
+  // Idle and still there: nothing to read, not closed by the other side.
+  bool quiet();
+
+ private:
+  tcp::socket socket_;
+  const Clock& clock_;
+  std::string buffer_;
+  std::size_t at_ = 0;
+  MonoTime deadline_ = MonoTime::max();
+  bool timed_out_ = false;
+};
+
+struct Collect {
+  std::size_t most = 0;
+  std::function<void(std::string)> then;
+};
+using Decision = std::variant<std::monostate, Answer, Forward, Collect>;
+
+struct Hub;
+class PendingCall;
+
+// One client's connection, for as long as it lasts.
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  Connection(Hub& hub, tcp::socket socket);
+  Task<void> run();
+  void look(MonoTime now);
+  void cut();
+  // Between two requests.
+  bool idle() const { return idle_; }
+
+ private:
+  friend class PendingCall;
+  Task<std::optional<RequestHead>> read_head();
+  Task<bool> serve(RequestHead head);  // false: the connection ends
+  Task<Decision> decision(PendingCall& call);
+  Task<bool> send(const Answer& answer, bool keep, bool head_only);
+  Task<bool> refuse(int status, std::string_view why);
+  Task<std::optional<std::string>> collect(std::size_t most);
+  // What is there of the body, as the upstream gets it (`chunked`: framed anew). Errors: Invalid.
+  Result<std::string> take_pieces(bool chunked);
+  Task<void> linger();
+  // ---- forward.cc
+  Task<bool> forward(const RequestHead& head, const Forward& order);
+  Task<std::shared_ptr<Wire>> connect_upstream();
+  struct Passing;
+  Task<void> send_body(std::shared_ptr<Passing> passing);
+  Task<bool> send_pieces(Passing& passing);
+  Task<std::optional<ResponseHead>> read_answer_head(Passing& passing);
+  Task<bool> pass_answer(Passing& passing, const ResponseHead& head);
+  Task<bool> pass_answer_body(Passing& passing, Framing framing, bool chunked, std::string first);
+  Task<bool> give_up(Passing& passing, int status, std::string_view why);
+  void finish(Passing& passing, Forwarded how);
+
+  Hub& hub_;
+  Wire client_;
+  std::shared_ptr<Wire> upstream_;
+  std::optional<BodyReader> body_;  // of the present request
+  bool keep_ = false;               // after it
+  bool continue_due_ = false;       // the client waits for 100 Continue
+  bool idle_ = true;
+  bool cut_ = false;
+  PendingCall* pending_ = nullptr;  // waits for its handler
+  std::uint64_t taken_ = 0;         // bytes of the present body
+  MonoTime request_until_ = MonoTime::max();
+};
+
+class PendingCall final : public Call, public std::enable_shared_from_this<PendingCall> {
+ public:
+  PendingCall(std::shared_ptr<Hub> hub, std::shared_ptr<Connection> connection, RequestHead head);
+  const RequestHead& head() const override { return head_; }
+  void answer(Answer answer) override { decide(std::move(answer)); }
+  void forward(Forward forward) override { decide(std::move(forward)); }
+  void collect(std::size_t most, std::function<void(std::string)> then) override {
+    decide(Collect{most, std::move(then)});
+  }
+  void cut() override;
+  void decide(Decision decision);
+
+  // The loop's own.
+  const std::shared_ptr<Hub> hub;  // before all that stands on its loop
+  Decision decided;
+  asio::steady_timer wake;
+
+ private:
+  const std::shared_ptr<Connection> connection_;
+  const RequestHead head_;
+};
+
+struct IdleUpstream {
+  std::shared_ptr<Wire> wire;
+  MonoTime since;
+};
+
+// What all connections share.
+struct Hub : public std::enable_shared_from_this<Hub> {
+  Hub(const ServerOptions& asked, Handler& to, const Clock& time)
+      : options(asked), handler(to), clock(time) {}
+
+  const ServerOptions options;
+  Handler& handler;
+  const Clock& clock;
+  asio::io_context loop{1};
+  std::set<std::shared_ptr<Connection>> connections;
+  std::vector<IdleUpstream> idle;
+  bool stopping = false;
+  std::atomic<std::size_t> count = 0;
+};
+
+}  // namespace stint::net::http
