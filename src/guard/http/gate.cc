@@ -8,6 +8,8 @@ namespace stint::guard::http {
 Gate::Gate(std::optional<core::Fence> fence, const std::optional<core::Fence>& passed,
            MonoTime begun, Millis drain)
     : fence_(std::move(fence)), trusting_from_(begun + drain), drain_(drain) {
+  // No token ever raised a fence here: no proxy has let anything through.
+  if (!fence_ && !passed) trusting_from_ = begun;
   if (!passed) return;
   passed_ = passed->token;
   const bool stands =

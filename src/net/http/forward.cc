@@ -7,7 +7,6 @@ namespace stint::net::http {
 namespace {
 
 constexpr auto kQuietly = asio::as_tuple(asio::use_awaitable);
-constexpr Millis kMostIdle{15'000};
 constexpr std::size_t kMostIdleUpstreams = 256;
 
 std::string fields_text(const Fields& fields) {
@@ -139,34 +138,28 @@ Task<bool> Connection::give_up(Passing& passing, int status, std::string_view wh
 Task<bool> Connection::forward(const RequestHead& head, const Forward& order) {
   const auto passing = std::make_shared<Passing>(hub_, head, order);
   passing->chunked = head.fields.first("Transfer-Encoding").has_value();
+  std::string first = request_text(head, passing->chunked);
+  const auto pieces = take_pieces(passing->chunked);
+  if (!pieces || taken_ > hub_.options.limits.body_bytes) {
+    finish(*passing, Forwarded::NotSent);
+    // g++ 12 destroys a temporary of a conditional inside co_await twice.
+    const int status = pieces ? 413 : 400;
+    const std::string why =
+        pieces ? "the body is too long; nothing was sent on" : pieces.error().message;
+    co_return co_await give_up(*passing, status, why);
+  }
+  first += *pieces;
   passing->up = co_await connect_upstream();
   upstream_ = passing->up;
   if (!passing->up || cut_ || !passing->allowed()) {
     const bool there = passing->up != nullptr;
     if (there) passing->up->close();
     finish(*passing, Forwarded::NotSent);
-    (void)take_pieces(false);
     co_return co_await give_up(*passing, there ? 503 : 502,
                                there ? "this proxy is no longer the one that admits; ask again"
                                      : "the upstream is not reached; nothing was sent to it");
   }
-  if (continue_due_) co_await client_.write("HTTP/1.1 100 Continue\r\n\r\n");
-  passing->sending = true;
-  std::string first = request_text(head, passing->chunked);
-  const auto pieces = take_pieces(passing->chunked);
-  if (pieces) first += *pieces;
-  passing->up->allow(hub_.options.limits.answer_time);
-  const bool went = co_await passing->up->write(first);
-  if (!went || (pieces && body_->done())) {
-    passing->whole = went;
-    passing->sending = false;
-  } else {
-    if (!pieces) {
-      passing->refusal = 400;
-      passing->why = pieces.error().message;
-    }
-    asio::co_spawn(hub_.loop, send_body(passing), asio::detached);
-  }
+  co_await send_first(passing, first);
   const auto answer = co_await read_answer_head(*passing);
   const bool keep = answer ? co_await pass_answer(*passing, *answer) : false;
   // Whoever still reads the client's body for an upstream that has answered stops.
@@ -178,19 +171,37 @@ Task<bool> Connection::forward(const RequestHead& head, const Forward& order) {
     while (passing->sending) co_await passing->sent.async_wait(kQuietly);
   }
   if (passing->told) co_return keep && passing->whole;
-  const bool late = passing->up->timed_out();
-  const bool let_go = !passing->whole && !late && !passing->forbidden && !cut_;
-  passing->up->close();
-  finish(*passing, let_go ? Forwarded::Ended : Forwarded::Unanswered);
-  if (passing->refusal != 0) co_return co_await give_up(*passing, passing->refusal, passing->why);
-  if (passing->client_late)
-    co_return co_await give_up(*passing, 408, "the body did not come in time");
-  if (passing->forbidden) {
-    co_return co_await give_up(*passing, 503,
+  co_return co_await tell_no_answer(*passing);
+}
+
+Task<void> Connection::send_first(std::shared_ptr<Passing> passing, std::string_view first) {
+  if (continue_due_) co_await client_.write("HTTP/1.1 100 Continue\r\n\r\n");
+  passing->sending = true;
+  passing->up->allow(hub_.options.limits.answer_time);
+  const bool went = co_await passing->up->write(first);
+  if (went && !body_->done()) {
+    asio::co_spawn(hub_.loop, send_body(passing), asio::detached);
+    co_return;
+  }
+  passing->whole = went;
+  passing->sending = false;
+}
+
+Task<bool> Connection::tell_no_answer(Passing& passing) {
+  const bool late = passing.up->timed_out();
+  const bool let_go = !passing.whole && !late && !passing.forbidden && !cut_;
+  passing.up->close();
+  finish(passing, let_go ? Forwarded::Ended : Forwarded::Unanswered);
+  if (passing.refusal != 0) co_return co_await give_up(passing, passing.refusal, passing.why);
+  if (passing.client_late) {
+    co_return co_await give_up(passing, 408, "the body did not come in time");
+  }
+  if (passing.forbidden) {
+    co_return co_await give_up(passing, 503,
                                "this proxy lost its lease while the request was on its way; it may "
                                "or may not have been carried out");
   }
-  co_return co_await give_up(*passing, late ? 504 : 502,
+  co_return co_await give_up(passing, late ? 504 : 502,
                              late ? "the upstream did not answer in time; the request may or may "
                                     "not have been carried out"
                                   : "the upstream closed the connection without an answer; the "
@@ -199,7 +210,7 @@ Task<bool> Connection::forward(const RequestHead& head, const Forward& order) {
 
 Task<void> Connection::send_body(std::shared_ptr<Passing> passing) {
   const auto self = shared_from_this();
-  passing->whole = passing->refusal == 0 && co_await send_pieces(*passing);
+  passing->whole = co_await send_pieces(*passing);
   // The upstream sees that the request will never be whole, and lets go of it: that is waited for.
   if (!passing->whole) {
     if (passing->forbidden) {

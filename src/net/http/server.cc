@@ -144,6 +144,8 @@ class AsioServer final : public Server {
       co_await tick.async_wait(kQuietly);
       const MonoTime now = hub_->clock.mono();
       for (const auto& one : hub_->connections) one->look(now);
+      std::erase_if(hub_->idle,
+                    [now](const IdleUpstream& idle) { return now - idle.since >= kMostIdle; });
     }
   }
 

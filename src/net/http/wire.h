@@ -94,6 +94,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Task<bool> forward(const RequestHead& head, const Forward& order);
   Task<std::shared_ptr<Wire>> connect_upstream();
   struct Passing;
+  Task<void> send_first(std::shared_ptr<Passing> passing, std::string_view first);
+  Task<bool> tell_no_answer(Passing& passing);
   Task<void> send_body(std::shared_ptr<Passing> passing);
   Task<bool> send_pieces(Passing& passing);
   Task<std::optional<ResponseHead>> read_answer_head(Passing& passing);
@@ -137,6 +139,10 @@ class PendingCall final : public Call, public std::enable_shared_from_this<Pendi
   const RequestHead head_;
 };
 
+// An upstream's connection is not used again after this time: the upstream may be about to close
+// it.
+constexpr Millis kMostIdle{15'000};
+
 struct IdleUpstream {
   std::shared_ptr<Wire> wire;
   MonoTime since;
@@ -154,7 +160,6 @@ struct Hub : public std::enable_shared_from_this<Hub> {
   std::set<std::shared_ptr<Connection>> connections;
   std::vector<IdleUpstream> idle;
   bool stopping = false;
-  std::atomic<std::size_t> count = 0;
 };
 
 }  // namespace stint::net::http

@@ -1,0 +1,123 @@
+// `stint proxy` as a shell sees it: seal, standby, restart, lost lease.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include "base/text.h"
+#include "tests/cli/stint.h"
+#include "tests/guard_http/world.h"
+
+namespace stint::test {
+namespace {
+
+struct Program {
+  Stint stint;
+  Upstream upstream;
+  std::uint16_t port = free_port();
+
+  Command proxy(std::uint16_t at, std::vector<std::string> more = {}) const {
+    std::vector<std::string> words = {"proxy",
+                                      "--listen",
+                                      cat(":", at),
+                                      "--upstream",
+                                      cat("http://127.0.0.1:", upstream.port()),
+                                      "--resource",
+                                      "site",
+                                      "--drain",
+                                      "300ms",
+                                      "--ttl",
+                                      "3s"};
+    words.insert(words.end(), more.begin(), more.end());
+    return stint.command(words);
+  }
+  std::string url() const { return cat("proxy:http://127.0.0.1:", port); }
+  Reply put(std::uint16_t at, const std::string& token) const {
+    Client client(at);
+    client.send(cat("PUT / HTTP/1.1\r\nHost: x\r\nFencing-Token: ", token,
+                    "\r\nFencing-Generation: ", stint.lease("site", "generation"),
+                    "\r\nContent-Length: 1\r\n\r\nx"));
+    return client.read();
+  }
+};
+
+bool says(const Child& child, const std::string& text) {
+  return wait_until([&] { return child.err().find(text) != std::string::npos; });
+}
+
+TEST(HttpProgram, SealsThroughTheProxyAndRevokeDoesToo) {
+  Program at;
+  Child proxy(at.proxy(at.port));
+  ASSERT_TRUE(says(proxy, "admitting")) << proxy.err();
+  const Finished run = at.stint({"run", "site", "--seal", at.url(), "--", "sh", "-c", "true"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_EQ(at.put(at.port, "1").status, 200) << "late but not superseded";
+  ASSERT_EQ(at.stint({"acquire", "site"}).out, "2\n");
+  const Finished revoked = at.stint({"revoke", "site", "--token", "2", "--why", "test"});
+  EXPECT_EQ(revoked.exit_code, 0) << revoked.err;
+  EXPECT_EQ(at.put(at.port, "1").status, 412);
+  EXPECT_EQ(at.put(at.port, "2").status, 412);
+  EXPECT_EQ(at.put(at.port, "3").status, 403) << "a revoke's token";
+  const Finished stale = at.stint({"seal", at.url(), "--resource", "site", "--token", "2"});
+  EXPECT_EQ(stale.exit_code, 13) << stale.err;
+  EXPECT_GE(at.stint.events({"write_refused", "proxy:"}), 1);
+  proxy.signal(SIGTERM);
+  const auto end = proxy.wait(Millis(5'000));
+  ASSERT_TRUE(end);
+  EXPECT_EQ(end->code, 0) << proxy.err();
+  ASSERT_EQ(at.stint({"acquire", "site"}).out, "4\n");
+  const Finished gone = at.stint({"seal", at.url(), "--resource", "site", "--token", "4"});
+  EXPECT_EQ(gone.exit_code, 69) << gone.err;
+}
+
+TEST(HttpProgram, ASecondOneStandsByAndTakesOver) {
+  Program at;
+  Child first(at.proxy(at.port));
+  ASSERT_TRUE(says(first, "admitting")) << first.err();
+  ASSERT_EQ(at.stint({"acquire", "site"}).out, "1\n");
+  ASSERT_EQ(at.put(at.port, "1").status, 200);
+  const std::uint16_t other = free_port();
+  Child second(at.proxy(other));
+  ASSERT_TRUE(says(second, "standing by")) << second.err();
+  EXPECT_EQ(at.put(other, "1").status, 503);
+  first.signal(SIGKILL);
+  ASSERT_TRUE(says(second, "admitting")) << second.err();
+  EXPECT_EQ(at.put(other, "1").status, 200);
+  EXPECT_EQ(at.upstream.landed().size(), 2U);
+}
+
+TEST(HttpProgram, OneThatWasFrozenBeyondItsLeaseAdmitsNothingWhenItWakes) {
+  Program at;
+  Child first(at.proxy(at.port));
+  ASSERT_TRUE(says(first, "admitting")) << first.err();
+  ASSERT_EQ(at.stint({"acquire", "site"}).out, "1\n");
+  ASSERT_EQ(at.put(at.port, "1").status, 200);
+  const std::uint16_t other = free_port();
+  Child second(at.proxy(other));
+  ASSERT_TRUE(says(second, "standing by")) << second.err();
+  first.signal(SIGSTOP);
+  ASSERT_TRUE(says(second, "admitting")) << second.err();
+  Client late(at.port);
+  late.send(cat("PUT / HTTP/1.1\r\nHost: x\r\nFencing-Token: 1\r\nFencing-Generation: ",
+                at.stint.lease("site", "generation"), "\r\nContent-Length: 1\r\n\r\nx"));
+  first.signal(SIGCONT);
+  const int status = late.read().status;
+  EXPECT_TRUE(status == 503 || status == 0) << status;
+  const auto end = first.wait(Millis(5'000));
+  ASSERT_TRUE(end) << first.err();
+  EXPECT_EQ(end->code, 75) << first.err();
+  EXPECT_EQ(at.upstream.landed().size(), 1U);
+}
+
+TEST(HttpProgram, WrongWords) {
+  const Stint stint;
+  EXPECT_EQ(stint({"proxy"}).exit_code, 2);
+  EXPECT_EQ(stint({"proxy", "--listen", ":1", "--upstream", "http://h:1"}).exit_code, 2);
+  EXPECT_EQ(
+      stint({"proxy", "--listen", "x", "--upstream", "http://h:1", "--resource", "r"}).exit_code,
+      2);
+  EXPECT_EQ(
+      stint({"proxy", "--listen", ":1", "--upstream", "https://h:1", "--resource", "r"}).exit_code,
+      2);
+}
+
+}  // namespace
+}  // namespace stint::test
