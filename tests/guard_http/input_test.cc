@@ -99,7 +99,7 @@ TEST(HttpInput, WhatCouldSmuggleARequestIsRefusedAndTheConnectionClosed) {
       cat(head, "Host: y\r\nContent-Length: 1\r\n\r\nx"),
       cat("POST /a b HTTP/1.1\r\n", world.headers(a), "\r\n"),
       cat("POST / HTTP/2.0\r\n", world.headers(a), "\r\n"),
-      std::string("POST / HTTP/1.1\r\nHost: x\r\nX: a\0b\r\n\r\n", 38),
+      std::string("POST / HTTP/1.1\r\nHost: x\r\nX: a\0b\r\n\r\n", 36),
       "GET http://elsewhere/ HTTP/1.1\r\nHost: x\r\n\r\n",
       "\r\n\r\n",
   };
