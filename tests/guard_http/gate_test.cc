@@ -1,0 +1,53 @@
+// The rules of one gate, without a network.
+#include "guard/http/gate.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/issuing_fences.h"
+
+namespace stint::guard::http {
+namespace {
+
+core::Fence fence_at(std::uint64_t token) {
+  return {.generation = test::generation_number(0),
+          .resource = "r",
+          .token = Token(token),
+          .used = false,
+          .key = "",
+          .digest = ""};
+}
+
+// EVIDENCE-OF: G5
+TEST(HttpGate, WhatWasOvertakenWhileItWaitedIsNotLetThrough) {
+  const MonoTime start{Millis(1'000)};
+  Gate gate(fence_at(1), fence_at(1), start, Millis(100));
+  const MonoTime later = start + Millis(200);
+  EXPECT_EQ(gate.way(Token(1), later), Way::Open);
+  const auto id = gate.enter(Token(1), {});
+  gate.learn(fence_at(2));
+  EXPECT_EQ(gate.way(Token(2), later), Way::Wait);
+  EXPECT_EQ(gate.way(Token(1), later), Way::Overtaken);
+  gate.learn(fence_at(3));
+  gate.learn(fence_at(2));  // an answer that was overtaken changes nothing
+  gate.leave(id, true, later);
+  EXPECT_EQ(gate.way(Token(2), later), Way::Overtaken);
+  EXPECT_EQ(gate.way(Token(3), later), Way::Mark);
+  gate.passed(Token(3));
+  EXPECT_EQ(gate.way(Token(3), later), Way::Open);
+}
+
+TEST(HttpGate, WhatWasNotAnsweredCountsForTheDrainTime) {
+  const MonoTime start{Millis(1'000)};
+  Gate gate(std::nullopt, std::nullopt, start, Millis(100));
+  gate.learn(fence_at(1));
+  EXPECT_EQ(gate.way(Token(1), start), Way::Mark) << "nothing was ever let through here";
+  const auto id = gate.enter(Token(1), {});
+  gate.learn(fence_at(2));
+  gate.leave(id, false, start);
+  EXPECT_EQ(gate.way(Token(2), start + Millis(99)), Way::Wait);
+  EXPECT_EQ(gate.next_change(start), start + Millis(100));
+  EXPECT_EQ(gate.way(Token(2), start + Millis(100)), Way::Mark);
+}
+
+}  // namespace
+}  // namespace stint::guard::http
