@@ -57,7 +57,8 @@ class GitWorld {
   std::string main() const { return at("refs/heads/main"); }
   std::string fence() const { return at("refs/stint/fence/r"); }
   // A line of the standing fence: "token", "seq" ...
-  std::string fence_line(const std::string& name, const std::string& ref = "refs/stint/fence/r") const;
+  std::string fence_line(const std::string& name,
+                         const std::string& ref = "refs/stint/fence/r") const;
   void server_hook(const std::string& name, const std::string& script) const;
   void server_config(const std::string& key, const std::string& value) const;
 
