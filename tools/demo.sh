@@ -57,5 +57,19 @@ show 'stint run crawl --progress-timeout 1s -- ./crawl'
 set -e
 run run crawl -- sh -c 'echo "going on after: $STINT_PREVIOUS_PROGRESS"'
 
+say '5. A late write bounces at the file itself, whatever its writer believes.'
+page=$scene/page.html
+token=$("$stint" acquire page --owner early)
+show "stint write page.html --resource page --token $token"
+echo 'early draft' | "$stint" write "$page" --resource page --token "$token"
+"$stint" release page --token "$token"
+show 'stint run page --owner late --seal file:page.html -- sh -c "... | stint write page.html"'
+"$stint" run page --owner late --seal "file:$page" -- sh -c 'echo "final text, token $STINT_TOKEN" | "$1" write "$2"' sh "$stint" "$page" 2>&1 | sed 's/^/    /'
+show "stint write page.html --resource page --token $token      (the first one wakes up)"
+set +e
+echo 'early draft, again' | "$stint" write "$page" --resource page --token "$token" 2>&1 | fold -s -w 96 | sed 's/^/    /'
+echo "    exit ${PIPESTATUS[1]}; the page says: $(cat "$page")"
+set -e
+
 say 'The ledger of it all:'
 run events
