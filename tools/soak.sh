@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# soak.sh BUILD: forty runs at once, frozen and killed watchers, and 64 clients on each store while its servers are
+# soak.sh BUILD: random verbs against the law, forty runs at once, frozen and killed watchers, and 64 clients on each store while its servers are
 # killed, stopped and cut off (STINT_HISTORY_SECONDS each, default 20), again and again for STINT_SOAK_MINUTES
 # (default 10). Prints the histories' numbers, rounds and failures; exit 1 if there was a failure.
 set -u
@@ -20,6 +20,7 @@ play() { # play BINARY FILTER
 }
 while [ "$(date +%s)" -lt "$end" ]; do
   rounds=$((rounds + 1))
+  RC_PARAMS=max_success=5000 play unit_tests '*Property*'  # other seeds every time
   play cli_tests "$tests"
   play fault_tests '*ServerHistory*'
   grep ' operations, ' "$log"

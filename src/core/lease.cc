@@ -98,12 +98,17 @@ Decision grant_free(const Record& record, const Acquire& bid, const Context& con
 }
 
 // Its holder takes it again under a new claim; the earlier use is fenced out. The age for max_hold
-// goes on: nobody prolongs it by re-taking. Nor does a re-take cut at_least short; and being the
-// unclean end of the earlier use, it starts that one's cooldown. Both stand in the rest timer,
-// because a clean release of the new grant stops the other.
+// goes on: nobody prolongs it by re-taking, and the lease ends with it at the latest. Nor does a
+// re-take cut at_least short; and being the unclean end of the earlier use, it starts that one's
+// cooldown. Both stand in the rest timer, because a clean release of the new grant stops the other.
 Decision retake(const Record& record, const Acquire& bid, const Context& context) {
   Decision d = grant(record, bid, Reason::Retaken, context);
-  if (running(record.timers.cap)) d.change.cap = {};
+  if (running(record.timers.cap)) {
+    const Millis ttl = within_cap(bid.terms.ttl, record.timers.cap);
+    d.change.cap = {};
+    d.change.alive = start(ttl);
+    if (bid.terms.cooldown.count() > 0) d.change.cool = start(ttl + bid.terms.cooldown);
+  }
   const Millis rest = std::max(bid.terms.at_least, record.own->terms.cooldown);
   d.change.rest = start_or_stop(rest);
   if (running(record.timers.rest)) {

@@ -69,6 +69,20 @@ TEST(LeaseRetake, KeepsTheAgeForMaxHold) {
   EXPECT_EQ(lease.record().own->reason, Reason::Retaken);
 }
 
+// The cooldown once counted from the end of the whole ttl, although max_hold came first.
+TEST(LeaseRetake, IsGrantedNoMoreThanIsLeftOfMaxHoldAndCoolsFromThere) {
+  LeaseModel lease;
+  lease.play(bid(kOne, terms(1000, 1500)));
+  lease.now += Millis(900);
+  EXPECT_EQ(lease.play(bid(kTwo, terms(1000, 1500, 0, 4000), kOne)).change.alive.length,
+            Millis(600));
+  lease.now += Millis(600);
+  EXPECT_EQ(state_of(lease.record()), State::Resting);
+  EXPECT_EQ(rest_left(lease.record()), Millis(4000));
+  lease.now += Millis(4000);
+  EXPECT_EQ(state_of(lease.record()), State::Free);
+}
+
 TEST(LeaseRetake, FencesTheEarlierUseOut) {
   LeaseModel lease;
   lease.play(bid(kOne, terms(1000)));

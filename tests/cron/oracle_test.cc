@@ -11,6 +11,7 @@
 #include "base/rfc3339.h"
 #include "base/text.h"
 #include "core/cron.h"
+#include "tests/support/slice.h"
 
 namespace stint::test {
 namespace {
@@ -19,9 +20,7 @@ using std::chrono::seconds;
 using std::chrono::sys_seconds;
 
 std::uint64_t expressions_a_zone() {
-  const char* asked = std::getenv("STINT_CRON_EXPRESSIONS");
-  const auto count = asked == nullptr ? std::nullopt : parse_digits(asked);
-  return count.value_or(12);
+  return static_cast<std::uint64_t>(asked("STINT_CRON_EXPRESSIONS", 12));
 }
 
 struct Place {

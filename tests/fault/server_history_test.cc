@@ -15,15 +15,12 @@
 #include "os/random.h"
 #include "tests/fault/history_grounds.h"
 #include "tests/support/lying_stores.h"
+#include "tests/support/slice.h"
 
 namespace stint::test {
 namespace {
 
-Millis slice() {
-  const char* asked = std::getenv("STINT_HISTORY_SECONDS");
-  const auto seconds = asked == nullptr ? std::nullopt : parse_digits(asked);
-  return std::chrono::seconds(seconds.value_or(2));
-}
+Millis slice() { return std::chrono::seconds(asked("STINT_HISTORY_SECONDS", 2)); }
 
 std::uint64_t below(std::uint64_t bound) {
   static os::SystemRandom random;

@@ -10,14 +10,10 @@
 
 #include "base/random.h"
 #include "tests/guard/site_fixture.h"
+#include "tests/support/slice.h"
 
 namespace stint::test {
 namespace {
-
-std::uint64_t plays(std::uint64_t usual) {
-  const char* given = std::getenv("STINT_PLAYS");
-  return given == nullptr ? usual : parse_digits(given).value_or(usual);
-}
 
 void stand_still(std::uint64_t turns) {
   for (std::uint64_t i = 0; i < turns; ++i) std::this_thread::yield();
@@ -31,7 +27,7 @@ struct Outcome {
 // 8 writers with tokens of their own, and 2 more that share the highest and the lowest.
 TEST(GuardRace, TheHighestAcceptedTokenIsWhatStands) {
   constexpr std::uint64_t kTokens = 8;
-  const std::uint64_t rounds = plays(150);
+  const auto rounds = static_cast<std::uint64_t>(plays(150));
   const MemoryDir dir;
   std::uint64_t accepted = 0;
   for (std::uint64_t round = 0; round < rounds; ++round) {
@@ -75,7 +71,7 @@ TEST(GuardRace, TheHighestAcceptedTokenIsWhatStands) {
 TEST(GuardRace, WhatAReaderSeesNeverGoesBack) {
   const MemoryDir dir;
   const std::string path = dir.file("f");
-  const std::uint64_t rounds = plays(400);
+  const auto rounds = static_cast<std::uint64_t>(plays(400));
   std::atomic<bool> stop = false;
   std::atomic<int> went_back = 0;
   std::thread reader([&] {
@@ -141,7 +137,7 @@ void hold(const std::string& path, IssuingFences& fences, std::uint64_t token, s
 // A holder reads, adds one, writes; the next one comes at any moment. Each accepted write is in the
 // final count: none was lost, and none that came late was let in.
 TEST(GuardRace, NoUpdateIsLost) {
-  const std::uint64_t rounds = plays(500);
+  const auto rounds = static_cast<std::uint64_t>(plays(500));
   const MemoryDir dir;
   std::uint64_t accepted = 0;
   std::uint64_t refused = 0;

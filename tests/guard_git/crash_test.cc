@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "tests/guard_git/git_world.h"
+#include "tests/support/slice.h"
 #include "tests/support/sweeper.h"
 
 namespace stint::test {

@@ -217,9 +217,4 @@ void Barrier::arm() const { write_text(path_ + ".armed", ""); }
 bool Barrier::arrived() const { return std::filesystem::exists(path_ + ".arrived"); }
 void Barrier::let_go() const { write_text(path_ + ".go", ""); }
 
-int plays(int few) {
-  const char* given = std::getenv("STINT_PLAYS");
-  return given == nullptr ? few : std::atoi(given);
-}
-
 }  // namespace stint::test

@@ -113,7 +113,4 @@ class Barrier {
   std::string path_;
 };
 
-// How often a play is repeated: STINT_PLAYS, else `few`.
-int plays(int few);
-
 }  // namespace stint::test

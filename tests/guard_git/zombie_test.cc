@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "tests/guard_git/git_world.h"
+#include "tests/support/slice.h"
 
 namespace stint::test {
 namespace {

@@ -11,6 +11,7 @@
 
 #include "base/text.h"
 #include "tests/guard_sql/session.h"
+#include "tests/support/slice.h"
 
 namespace stint::test {
 namespace {

@@ -156,11 +156,6 @@ bool blocked(Session& session, Session& watcher) {
   return waits;
 }
 
-int plays(int slice) {
-  const char* asked = std::getenv("STINT_PLAYS");
-  return asked == nullptr ? slice : std::atoi(asked);
-}
-
 std::string seal_sql(const std::string& resource, int token) {
   return cat("SELECT stint.seal('", resource, "', ", token, ", '", kLife, "', ", token, ", true)");
 }

@@ -67,9 +67,6 @@ std::string guarded_database();
 // True: the session waits for a lock, as `watcher` sees it. False: it was answered.
 bool blocked(Session& session, Session& watcher);
 
-// How many plays or rounds: STINT_PLAYS, else the slice of `make test`.
-int plays(int slice);
-
 // The words of a seal whose store says: this is the newest token, and it was granted.
 std::string seal_sql(const std::string& resource, int token);
 // As the client of a seal does: announced in a transaction of its own, then made.

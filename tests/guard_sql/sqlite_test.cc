@@ -8,6 +8,7 @@
 #include "stint/guard_sqlite.h"
 #include "stint/stint.h"
 #include "tests/support/process.h"
+#include "tests/support/slice.h"
 
 namespace stint::test {
 namespace {
@@ -66,9 +67,8 @@ TEST_F(SqliteGuard, AtNoStepDoesTheZombieWriteAfterTheSeal) {
   int accepted = 0;
   guard::SqlitePass old = next();
   ASSERT_TRUE(guard::seal(a_.get(), old, client_));
-  const char* asked = std::getenv("STINT_PLAYS");
-  const int plays = asked == nullptr ? 100 : std::atoi(asked);
-  for (int i = 0; i < plays; ++i) {
+  const int rounds = plays(100);
+  for (int i = 0; i < rounds; ++i) {
     const int a_saw = a_.number("SELECT n FROM doc");
     const int frozen_at = static_cast<int>(dice() % 3);  // before, after BEGIN, after admit
     if (frozen_at >= 1) {
@@ -107,7 +107,7 @@ TEST_F(SqliteGuard, AtNoStepDoesTheZombieWriteAfterTheSeal) {
     old = fresh;
   }
   EXPECT_EQ(a_.number("SELECT n FROM doc"), accepted);
-  std::printf("%d plays, %d writes\n", plays, accepted);
+  std::printf("%d plays, %d writes\n", rounds, accepted);
 }
 
 TEST_F(SqliteGuard, TellsEachRefusalApart) {
