@@ -115,6 +115,25 @@ TEST_F(SqliteJournal, VersionsAndAppendedNumbersGoOnAcrossFoldsAndProcesses) {
   for (int i = 0; i < 300; ++i) EXPECT_EQ(entries[static_cast<std::size_t>(i)].value, cat(i));
 }
 
+// Every scan would step over them.
+TEST_F(SqliteJournal, ManyRemovedRowsAreTakenOutOfTheTable) {
+  const auto store = std::move(open().value());
+  const auto change = [&](int from, Step::Kind kind) {
+    std::vector<Step> steps;
+    for (int i = from; i < from + 50; ++i) {
+      steps.push_back(set(cat("k", i), "v"));
+      steps.back().kind = kind;
+    }
+    ASSERT_TRUE(store->commit(steps, store::Sync::Relaxed));
+  };
+  for (int i = 0; i < 1000; i += 50) change(i, Step::Kind::Set);
+  for (int i = 0; i < 1000; i += 50) change(i, Step::Kind::Remove);
+  ASSERT_TRUE(put(*store, "j", "v"));
+  // Far fewer rows of the journal than make a fold by themselves: 41 in all.
+  EXPECT_GT(folds(), 20) << "after the first 500 of 1000 removals";
+  EXPECT_EQ(all(*store, false, 1000), Truth());
+}
+
 // EVIDENCE-OF: G12
 TEST_F(SqliteJournal, AFileThatWentBackUnderARunningProcessIsReadAnew) {
   const auto store = std::move(open().value());

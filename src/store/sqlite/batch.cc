@@ -117,7 +117,8 @@ Status Batch::finish(const JournalLimits& limits) {
   const std::uint64_t mark = random.next() >> 1U;  // SQLite's numbers have a sign
   const std::uint64_t number = base_.at.top + 1;
   const std::uint64_t rows = number - base_.at.folded;
-  done_.folded = rows > limits.rows || base_.at.bytes > limits.bytes;
+  done_.folded =
+      rows > limits.rows || base_.at.bytes > limits.bytes || base_.removed > limits.removed;
   if (!done_.folded) {
     const std::string bytes = encode_journal_row(mark, done_.mark, done_.changes);
     done_.at = base_.at;

@@ -18,10 +18,11 @@
 namespace stint::store {
 
 // The table is brought up to date when the journal has grown beyond one of them. The next process
-// to open the file reads all of it.
+// to open the file reads all of it; and a scan steps over every row of the table that is gone.
 struct JournalLimits {
   std::uint64_t rows;
   std::uint64_t bytes;
+  std::size_t removed;
 };
 
 class Batch {

@@ -22,8 +22,8 @@ namespace {
 constexpr std::size_t kMostConnections = 4;
 constexpr unsigned kBatchesOfAStayer = 50;
 // A process that is about to go leaves little for the next one to read.
-constexpr JournalLimits kShortJournal = {.rows = 64, .bytes = 65'536};
-constexpr JournalLimits kLongJournal = {.rows = 1000, .bytes = 1'048'576};
+constexpr JournalLimits kShortJournal = {.rows = 64, .bytes = 65'536, .removed = 500};
+constexpr JournalLimits kLongJournal = {.rows = 1000, .bytes = 1'048'576, .removed = 500};
 
 }  // namespace
 

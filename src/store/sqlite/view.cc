@@ -83,17 +83,27 @@ Status View::refresh(Database& db, Transaction kind) {
   if (!news->more) {
     table_.clear();
     newest_.clear();
-    journal_.recent.clear();
+    clear_journal();
   }
   journal_.at = news->journal.at;
   journal_.mark = news->journal.mark;
-  for (auto& [key, row] : news->journal.recent) {
-    note_appended(key);
-    journal_.recent.insert_or_assign(key, std::move(row));
-  }
+  for (auto& [key, row] : news->journal.recent) put_over(key, std::move(row));
   known_ = true;
   if (before == read_stamp()) stamp_ = before;
   return {};
+}
+
+void View::put_over(const std::string& key, Row&& row) {
+  note_appended(key);
+  const auto [found, fresh] = journal_.recent.try_emplace(key);
+  if (!fresh && found->second.version == 0) --removed_;
+  if (row.version == 0) ++removed_;
+  found->second = std::move(row);
+}
+
+void View::clear_journal() {
+  journal_.recent.clear();
+  removed_ = 0;
 }
 
 void View::note_appended(const std::string& key) {
@@ -131,7 +141,7 @@ void View::add(const Position& at, const Rows& rows) {
 Result<View::Base> View::base(Database& db) {
   const MutexLock lock(mutex_);
   if (auto done = refresh(db, Transaction::Writes); !done) return done.error();
-  return Base{.at = journal_.at, .mark = journal_.mark, .stamp = stamp_};
+  return Base{.at = journal_.at, .mark = journal_.mark, .removed = removed_, .stamp = stamp_};
 }
 
 std::optional<Row> View::known(const std::string& key) const {
@@ -164,15 +174,12 @@ void View::advance(const Base& base, Done&& done) {
     stamp_.reset();
     return;
   }
-  for (auto& [key, row] : done.changes) {
-    note_appended(key);
-    journal_.recent.insert_or_assign(key, std::move(row));
-  }
+  for (auto& [key, row] : done.changes) put_over(key, std::move(row));
   journal_.at = done.at;
   journal_.mark = done.mark;
   if (done.folded) {
     for (const auto& [key, row] : journal_.recent) put(key, row);
-    journal_.recent.clear();
+    clear_journal();
   }
   const auto now = read_stamp();
   stamp_ = now && base.stamp && now->follows(*base.stamp) ? now : std::nullopt;

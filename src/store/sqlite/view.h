@@ -65,6 +65,7 @@ class View {
   struct Base {
     Position at;
     Mark mark;
+    std::size_t removed = 0;  // rows of the table that the journal says are gone
     std::optional<Stamp> stamp;
   };
   Result<Base> base(Database& db);
@@ -89,6 +90,8 @@ class View {
   Status refresh(Database& db, Transaction kind) REQUIRES(mutex_);
   std::optional<Row> find_locked(const std::string& key) const REQUIRES(mutex_);
   void put(const std::string& key, const Row& row) REQUIRES(mutex_);
+  void put_over(const std::string& key, Row&& row) REQUIRES(mutex_);
+  void clear_journal() REQUIRES(mutex_);
   void note_appended(const std::string& key) REQUIRES(mutex_);
 
   mutable Mutex mutex_;
@@ -97,6 +100,7 @@ class View {
   std::optional<Stamp> stamp_ GUARDED_BY(mutex_);
   bool known_ GUARDED_BY(mutex_) = false;  // the journal was read at least once
   Journal journal_ GUARDED_BY(mutex_);
+  std::size_t removed_ GUARDED_BY(mutex_) = 0;  // of its rows
   Rows table_ GUARDED_BY(mutex_);
   std::map<std::string, std::uint64_t, std::less<>> newest_ GUARDED_BY(mutex_);
 };
