@@ -14,18 +14,12 @@
 
 #include "base/text.h"
 #include "os/clock.h"
+#include "os/exec_words.h"
 #include "os/fd.h"
 #include "os/pause.h"
 
 namespace stint::os {
 namespace {
-
-std::vector<char*> pointers(std::vector<std::string>& texts) {
-  std::vector<char*> out;
-  for (std::string& text : texts) out.push_back(text.data());
-  out.push_back(nullptr);
-  return out;
-}
 
 std::vector<std::string> environment_of(const ProgramCall& call) {
   if (!call.inherits) return call.environment;
@@ -69,7 +63,7 @@ Result<pid_t> spawn(const ProgramCall& call, const Ends& ends) {
   }
   pid_t child = 0;
   const int failed = ::posix_spawnp(&child, words.front().c_str(), &actions, &attributes,
-                                    pointers(words).data(), pointers(entries).data());
+                                    exec_words(words).data(), exec_words(entries).data());
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
   if (failed == 0) return child;

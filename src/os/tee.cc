@@ -13,18 +13,12 @@
 #include "base/sha256.h"
 #include "base/text.h"
 #include "os/clock.h"
+#include "os/exec_words.h"
 #include "os/fd.h"
 #include "os/pause.h"
 
 namespace stint::os {
 namespace {
-
-std::vector<char*> pointers(std::vector<std::string>& texts) {
-  std::vector<char*> out;
-  for (std::string& text : texts) out.push_back(text.data());
-  out.push_back(nullptr);
-  return out;
-}
 
 int spawn(const TeeCall& call, int out, pid_t& child) {
   std::vector<std::string> words = call.argv;
@@ -33,7 +27,7 @@ int spawn(const TeeCall& call, int out, pid_t& child) {
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
   const int failed = ::posix_spawnp(&child, words.front().c_str(), &actions, nullptr,
-                                    pointers(words).data(), pointers(entries).data());
+                                    exec_words(words).data(), exec_words(entries).data());
   posix_spawn_file_actions_destroy(&actions);
   return failed;
 }
