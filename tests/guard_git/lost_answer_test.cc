@@ -29,7 +29,6 @@ class LostAnswer : public Test {
   Finished push_once_hurt(const std::function<bool()>& hurt) {
     Child pushing(world.push_command(a, grant));
     EXPECT_TRUE(wait_until(hurt, Millis(20'000)));
-    proxy->forward();
     const auto end = pushing.wait(Millis(60'000));
     Finished out;
     out.exit_code = end ? end->code : std::nullopt;
@@ -44,7 +43,7 @@ class LostAnswer : public Test {
 };
 
 TEST_F(LostAnswer, OfAPushThatLandedIsFoundOut) {
-  proxy->drop_replies_after(1, TcpProxy::Dropped::Cut);
+  proxy->cut_one_reply_after(1);
   const Finished done = push_once_hurt([&] { return proxy->counts().dropped_replies > 0; });
   EXPECT_EQ(done.exit_code, 0) << done.err;
   EXPECT_EQ(world.main(), world.head(a));
@@ -53,7 +52,7 @@ TEST_F(LostAnswer, OfAPushThatLandedIsFoundOut) {
 TEST_F(LostAnswer, OfAPushThatNeverArrivedIsMadeSureOf) {
   const std::string main = world.main();
   const std::string fence = world.fence();
-  proxy->cut_at_request_after(1);
+  proxy->cut_one_request_after(1);
   const Finished done = push_once_hurt([&] { return proxy->counts().cut > 0; });
   EXPECT_EQ(done.exit_code, 1) << done.err;
   EXPECT_NE(done.err.find("can no longer land"), std::string::npos) << done.err;

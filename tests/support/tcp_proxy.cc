@@ -29,6 +29,7 @@ struct Faults {
   std::optional<int> replies_left;  // requests that are still answered
   TcpProxy::Dropped how = TcpProxy::Dropped::Silently;
   std::optional<int> requests_left;  // requests that still pass
+  bool once = false;                 // the first one that is hit ends them all
 };
 
 struct Piece {
@@ -51,7 +52,8 @@ struct Connection {
   Way up;
   Way down;
   bool client_spoke_last = false;
-  bool reply_lost = false;  // the answer to the present request is to be dropped
+  // The answer to the present request is to be dropped, and how: forward() may come before it.
+  std::optional<TcpProxy::Dropped> reply_lost;
   bool dead = false;
 };
 
@@ -193,10 +195,12 @@ class TcpProxy::Loop {
     {
       const MutexLock lock(mutex_);
       ++counts_.requests;
-      connection.reply_lost = faults_.replies_left && *faults_.replies_left <= 0;
+      const bool lost = faults_.replies_left && *faults_.replies_left <= 0;
+      connection.reply_lost = lost ? std::optional(faults_.how) : std::nullopt;
       if (faults_.replies_left && *faults_.replies_left > 0) --*faults_.replies_left;
       cut_here = faults_.requests_left && *faults_.requests_left <= 0;
       if (faults_.requests_left && *faults_.requests_left > 0) --*faults_.requests_left;
+      if (faults_.once && (lost || cut_here)) faults_ = {};
     }
     if (cut_here) kill(connection);
     return !cut_here;
@@ -206,13 +210,11 @@ class TcpProxy::Loop {
     const bool first_piece = connection.client_spoke_last;
     connection.client_spoke_last = false;
     if (!connection.reply_lost) return true;
-    Dropped how = Dropped::Silently;
-    {
+    if (first_piece) {
       const MutexLock lock(mutex_);
-      if (first_piece) ++counts_.dropped_replies;
-      how = faults_.how;
+      ++counts_.dropped_replies;
     }
-    if (how == Dropped::Cut) kill(connection);
+    if (*connection.reply_lost == Dropped::Cut) kill(connection);
     return false;
   }
 
@@ -297,6 +299,25 @@ void TcpProxy::drop_replies_after(int n, Dropped how) {
 
 void TcpProxy::cut_at_request_after(int n) {
   loop_->change([n](Faults& faults) { faults.requests_left = n; }, false);
+}
+
+void TcpProxy::cut_one_reply_after(int n) {
+  loop_->change(
+      [n](Faults& faults) {
+        faults.replies_left = n;
+        faults.how = Dropped::Cut;
+        faults.once = true;
+      },
+      false);
+}
+
+void TcpProxy::cut_one_request_after(int n) {
+  loop_->change(
+      [n](Faults& faults) {
+        faults.requests_left = n;
+        faults.once = true;
+      },
+      false);
 }
 
 }  // namespace stint::test

@@ -47,8 +47,14 @@ class TcpProxy {
   // The next `n` requests are answered, the replies to later ones are dropped.
   void drop_replies_after(int n, Dropped how);
   void drop_replies(Dropped how) { drop_replies_after(0, how); }
-  // The next `n` requests pass; the one after them never reaches the server, its connection is cut.
+  // The next `n` requests pass; later ones never reach the server, their connections are cut.
   void cut_at_request_after(int n);
+  // The next `n` requests are answered; the one after them is carried out, its answer is cut off,
+  // and all goes on as with forward(): what asks again at once meets no fault.
+  void cut_one_reply_after(int n);
+  // The next `n` requests pass; the one after them never reaches the server, its connection is cut,
+  // and all goes on as with forward().
+  void cut_one_request_after(int n);
 
   struct Counts {
     int connections = 0;  // accepted so far
