@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 
-ALLOWED = re.compile(r"(linux-vdso|linux-gate|ld-linux[-\w]*|libc|libm)\.so(\.\d+)*")
+ALLOWED = re.compile(r"(linux-vdso|linux-gate|ld-linux[-\w]*|libc)\.so(\.\d+)*")
 
 
 def main() -> int:

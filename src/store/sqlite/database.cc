@@ -159,8 +159,8 @@ void Database::set_stays(bool stays) {
 // commit each never come to that: the next one finds the log on the disk as it was, and it would
 // grow for ever. So one that is too long is cut off, unless somebody is reading it.
 int Database::on_commit(void* self, sqlite3* handle, const char* name, int frames) {
-  constexpr int kShortLog = 80;
-  constexpr int kTooLong = 100;
+  constexpr int kShortLog = 32;
+  constexpr int kTooLong = 48;
   constexpr int kLongLog = 2000;
   auto& db = *static_cast<Database*>(self);
   if (frames < (db.stays_ == 1 ? kLongLog : kShortLog)) return SQLITE_OK;
