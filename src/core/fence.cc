@@ -65,6 +65,11 @@ FenceDecision judge(const std::optional<Fence>& fence, const Offer& offer,
 
 }  // namespace
 
+bool shows_restored(const Fence& fence, const Issued& read_later) {
+  if (fence.token <= read_later.newest) return false;
+  return read_later.generation == fence.generation || descends(read_later, fence.generation);
+}
+
 FenceDecision admit(const std::optional<Fence>& fence, const Offer& offer,
                     const std::optional<Issued>& issued) {
   return judge(fence, offer, issued, Step::Write);

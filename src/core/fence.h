@@ -73,6 +73,10 @@ struct FenceDecision {
   std::optional<Fence> fence;  // what the fence is to become; empty: unchanged
 };
 
+// A token below the fence is refused without asking the store. Who asks it after the fence was read
+// may learn more: a fence that its own line cannot have issued means that the store went back. G12
+bool shows_restored(const Fence& fence, const Issued& read_later);
+
 FenceDecision admit(const std::optional<Fence>& fence, const Offer& offer,
                     const std::optional<Issued>& issued);
 FenceDecision seal(const std::optional<Fence>& fence, const Offer& offer,

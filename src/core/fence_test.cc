@@ -227,6 +227,19 @@ TEST(FenceAdoption, CountsOnlyForASealOverAnotherStoresLife) {
   EXPECT_EQ(seal(fence(7), lower, issued(6)).verdict, Verdict::Stale);
 }
 
+// EVIDENCE-OF: G12
+TEST(FenceRestored, IsAFenceThatItsOwnLineCannotHaveIssued) {
+  EXPECT_TRUE(shows_restored(fence(7), issued(6)));
+  EXPECT_FALSE(shows_restored(fence(7), issued(7)));
+  // Another store's numbers tell nothing, a descendant's do.
+  Issued other = issued(5);
+  other.generation = kG3;
+  other.ancestors = {};
+  EXPECT_FALSE(shows_restored(fence(7), other));
+  other.ancestors = {fence(7).generation};
+  EXPECT_TRUE(shows_restored(fence(7), other));
+}
+
 TEST(FenceProperty, NeverGoesDownAndChangesOnlyWithAnAdmission) {
   each_case([](const auto& before, const Offer& o, const auto& store) {
     for (const FenceDecision& d : {admit(before, o, store), seal(before, o, store)}) {

@@ -70,7 +70,7 @@ Status Pushing::stand() {
 }
 
 Status Pushing::seal_first() {
-  // A higher fence is an answer by itself; only what would raise it needs the store.
+  // A higher fence is an answer by itself; what would raise it needs the store.
   const auto fence = standing_.fence ? std::optional(standing_.fence->fence) : std::nullopt;
   const auto first = core::seal(fence, offer_of(push_.pass, ""), std::nullopt);
   api::Fences* fences = nullptr;
@@ -78,6 +78,9 @@ Status Pushing::seal_first() {
     auto opened = push_.fences();
     if (!opened) return opened.error();
     fences = *opened;
+  } else if (first.verdict == core::Verdict::Stale) {
+    // To tell why, if it can be had.
+    if (auto opened = push_.fences()) fences = *opened;
   }
   const SealRequest request{.pass = push_.pass, .by_order = false, .adopt = {}};
   Refused why = refusal_at(out_.target, standing_);

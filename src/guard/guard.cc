@@ -6,6 +6,17 @@ namespace {
 using Judge = core::FenceDecision (*)(const std::optional<core::Fence>&, const core::Offer&,
                                       const std::optional<core::Issued>&);
 
+// A token below the fence is refused whatever the store says. But a fence that this store cannot
+// have issued means that the store went back in time, and that is what its people must hear.   G12
+bool store_went_back(const core::Fence& fence, api::Fences* fences, Refused* why) {
+  const auto resource = ResourceName::parse(fence.resource);
+  if (fences == nullptr || !resource) return false;
+  const auto word = fences->word(*resource);
+  if (!word) return false;
+  why->newest_owner = word->owner;
+  return core::shows_restored(fence, word->issued);
+}
+
 Result<core::FenceDecision> judge(Judge law, const std::optional<core::Fence>& fence,
                                   const core::Offer& offer, api::Fences* fences, Refused* why) {
   core::FenceDecision decision = law(fence, offer, std::nullopt);
@@ -21,6 +32,8 @@ Result<core::FenceDecision> judge(Judge law, const std::optional<core::Fence>& f
     if (!word) return word.error();
     why->newest_owner = word->owner;
     decision = law(fence, offer, word->issued);
+  } else if (decision.verdict == core::Verdict::Stale && fence) {
+    if (store_went_back(*fence, fences, why)) decision.verdict = core::Verdict::Restored;
   }
   why->verdict = decision.verdict;
   why->offered = offer.token;

@@ -55,6 +55,17 @@ TEST_P(SeamCommit, ACheckChangesNothingAndTellsTheVersion) {
   EXPECT_EQ(store_->revision().value(), revision);
 }
 
+TEST_P(SeamCommit, ACheckAndAWriteOfTheSameKeyAreBothJudgedByWhatWasThere) {
+  const auto made = commit({absent(check("k")), set("k", "1")});
+  ASSERT_TRUE(made);
+  EXPECT_EQ(get("k").value, "1");
+  EXPECT_EQ(conflict({absent(check("k")), set("k", "2")}), 0);
+  EXPECT_TRUE(commit({seen(check("k"), made->versions[1]), set("k", "2")}));
+  EXPECT_EQ(get("k").value, "2");
+  EXPECT_EQ(conflict({seen(check("k"), made->versions[1]), remove("k")}), 0);
+  EXPECT_TRUE(get("k").present());
+}
+
 TEST_P(SeamCommit, TheSameValueIsAChangeToo) {
   const auto one = commit({set("k", "v")});
   const auto two = commit({set("k", "v")});

@@ -67,6 +67,17 @@ std::vector<std::size_t> in_key_order(const std::vector<Step>& steps) {
   return order;
 }
 
+// A check of a key that the same commit writes holds no place of its own for what is absent: the
+// write does.
+constexpr std::int16_t kCheckBesideAWrite = 5;
+
+bool beside_a_write(const std::vector<Step>& steps, const Step& check) {
+  return check.kind == Step::Kind::Check && std::ranges::any_of(steps, [&](const Step& other) {
+           return other.key == check.key && other.kind != Step::Kind::Check &&
+                  other.kind != Step::Kind::Append;
+         });
+}
+
 }  // namespace
 
 Params commit_params(const std::vector<Step>& steps, const CommitSettings& settings) {
@@ -82,7 +93,7 @@ Params commit_params(const std::vector<Step>& steps, const CommitSettings& setti
   for (const std::size_t place : in_key_order(steps)) {
     const Step& step = steps[place];
     places.push_back(static_cast<std::int16_t>(place));
-    kinds.push_back(number_of(step.kind));
+    kinds.push_back(beside_a_write(steps, step) ? kCheckBesideAWrite : number_of(step.kind));
     keys.emplace_back(step.key);
     expected.push_back(expected_by(step));
     demands.push_back(number_of(step.demand));

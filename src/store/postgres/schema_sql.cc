@@ -128,7 +128,7 @@ BEGIN
            OR k.kind = 2 AND w.version IS NULL),
          count(*) FILTER (WHERE w.version IS NOT NULL AND k.kind < 3),
          count(*) FILTER (WHERE k.kind = 4 OR w.version IS NULL AND c.version IS NULL
-           AND (k.kind > 0 OR k.expect >= 0 OR k.demand >= 0)),
+           AND (k.kind IN (1, 2, 3) OR k.kind = 0 AND (k.expect >= 0 OR k.demand >= 0))),
          count(*) FILTER (WHERE k.kind = 3 OR k.kind = 0 AND c.version IS NULL
            AND (k.expect >= 0 OR k.demand >= 0))
     INTO had, conflict, updates, inserts, deletes
@@ -136,7 +136,7 @@ BEGIN
     LEFT JOIN LATERAL (SELECT r.version, r.at, r.fires_at FROM $S.record r
       WHERE r.key = k.key AND k.kind IN (1, 2, 3) FOR UPDATE) w ON true
     LEFT JOIN LATERAL (SELECT r.version, r.at, r.fires_at FROM $S.record r
-      WHERE r.key = k.key AND k.kind = 0 FOR KEY SHARE) c ON true;
+      WHERE r.key = k.key AND k.kind IN (0, 5) FOR KEY SHARE) c ON true;
   judged_at := clock_timestamp();
   -- An epoch is begun for good, whatever this commit is.
   IF asked AND current_setting('stint.epoch_begun', true) = txid_current()::text THEN
@@ -183,7 +183,8 @@ BEGIN
              CASE WHEN s.kind = 4 THEN nextval('$S.nth') END
         FROM unnest(places, kinds, keys, expected, demands, contents, timers, ttls, had)
                AS s (place, kind, key, expect, demand, content, timer, ttl, had)
-       WHERE s.kind = 4 OR s.had = 0 AND (s.kind > 0 OR s.expect >= 0 OR s.demand >= 0)
+       WHERE s.kind = 4 OR s.had = 0
+         AND (s.kind IN (1, 2, 3) OR s.kind = 0 AND (s.expect >= 0 OR s.demand >= 0))
       ON CONFLICT DO NOTHING;
     GET DIAGNOSTICS done = ROW_COUNT;
     IF done <> inserts THEN

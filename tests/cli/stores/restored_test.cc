@@ -115,6 +115,41 @@ TEST_P(Restored, IsRefusedByAPinnedClientThatRemembersNothing) {
   EXPECT_GT(token_in(on), parse_digits(issued).value_or(0));
 }
 
+// Nobody is left who remembers but the target itself.
+// EVIDENCE-OF: G5 G12
+TEST_P(Restored, IsNoticedByAGuardsFence) {
+  const TempDir site;
+  const std::string page = site.file("page");
+  const auto publish = [&](const Stint& world, const std::string& body) {
+    return world({"run", "r", "--", "sh", "-c",
+                  cat("echo ", body, " | ", stint_.binary(), " write ", page)});
+  };
+  grant(stint_);
+  store_->back_up();
+  grant(stint_, 2);
+  const Finished first = publish(stint_, "before");
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  store_->put_back();
+  Stint stranger;
+  stranger.use_store(store_->url());
+  const bool usable = stranger({"show", "r"}).exit_code != 69;
+  // A store that reserves tokens ahead may have gone past the fence: its token was never another's.
+  const bool beyond = usable && token_in(stranger({"acquire", "r", "--ttl", "60s"})) > 4;
+  if (usable) stranger({"release", "r", "--token", stranger.lease("r", "token")});
+  if (usable && !beyond) {
+    const Finished stale = publish(stranger, "stranger");
+    EXPECT_EQ(stale.exit_code, 13) << stale.err;
+    EXPECT_NE(stale.err.find(GetParam().empties ? "another store's life" : "went back in time"),
+              std::string::npos)
+        << stale.err;
+  }
+  EXPECT_EQ(read_text(page), "before\n");
+  accept("restored");
+  const Finished after = publish(stint_, "after");
+  EXPECT_EQ(after.exit_code, 0) << after.err;
+  EXPECT_EQ(read_text(page), "after\n");
+}
+
 // EVIDENCE-OF: G6 G12
 TEST_P(Restored, EndsTheWorkOfARunningHolder) {
   grant(stint_);
