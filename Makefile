@@ -24,7 +24,7 @@ test: $(BUILD)/.set-up-tests
 install: build
 	DESTDIR=$(DESTDIR) cmake --install $(BUILD) --prefix $(PREFIX)
 
-bench: $(BUILD)/.set-up-tests
+bench: $(BUILD)/.set-up-bench
 	@cmake -S . -B $(BUILD) $(CMAKE_FLAGS) -DBUILD_TESTING=ON >/dev/null
 	@cmake --build $(BUILD) -j $(JOBS)
 	@bench/run.sh $(BUILD)
@@ -47,6 +47,10 @@ $(BUILD)/.set-up: tools/setup.sh
 
 $(BUILD)/.set-up-tests: tools/setup.sh
 	@mkdir -p $(BUILD) && tools/timed set-up tools/setup.sh build tests && touch $@
+
+# What is measured against.
+$(BUILD)/.set-up-bench: $(BUILD)/.set-up-tests
+	@tools/timed set-up tools/setup.sh bench && touch $@
 
 clean:
 	rm -rf build build-address build-thread

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# setup.sh build [tests]: installs the Debian packages that are missing.
+# setup.sh build [tests] [bench]: installs the Debian packages that are missing.
 set -eu
 build="g++ cmake ninja-build ccache libsqlite3-dev libboost-json1.81-dev libexpected-dev libtomlplusplus-dev
   libpq-dev libssl-dev libcurl4-openssl-dev"
 tests="libgtest-dev librapidcheck-dev libbenchmark-dev strace faketime hyperfine sqlite3 util-linux procps
   clang clang-format clang-tidy git python3 pkg-config postgresql-15 pgbouncer redis-server etcd-server etcd-client
   curl openssl iproute2 nftables tzdata"
+bench="nginx-light wrk"
 wanted=""
 for group in "$@"; do
   wanted="$wanted ${!group}"

@@ -61,4 +61,11 @@ guard::http::ProxySealAnswer seal_by_module(const guard::http::ProxySeal& seal,
                                                    clock);
 }
 
+guard::http::ProxyCheckAnswer check_by_module(const guard::http::ProxyCheck& check,
+                                              const Clock& clock) {
+  return call_module<guard::http::ProxyCheckEntry, guard::http::ProxyCheck,
+                     guard::http::ProxyCheckAnswer>("http", guard::http::kProxyCheckEntry, check,
+                                                    clock);
+}
+
 }  // namespace stint::app

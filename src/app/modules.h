@@ -24,5 +24,7 @@ guard::OpenedPostgresGuard open_module_postgres_guard(const guard::PostgresTarge
 guard::http::OpenedProxy open_module_proxy(const guard::http::ProxyRequest& request,
                                            const Clock& clock);
 guard::http::ProxySealAnswer seal_by_module(const guard::http::ProxySeal& seal, const Clock& clock);
+guard::http::ProxyCheckAnswer check_by_module(const guard::http::ProxyCheck& check,
+                                              const Clock& clock);
 
 }  // namespace stint::app

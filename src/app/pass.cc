@@ -57,6 +57,14 @@ Result<core::FenceMode> mode_of(const PassWords& words) {
 
 }  // namespace
 
+Result<bool> guard_warns(const Environment& environment) {
+  const auto text = environment.get("STINT_GUARD");
+  if (text && *text != "warn" && *text != "refuse") {
+    return invalid("STINT_GUARD is refuse (as without it) or warn");
+  }
+  return text == "warn";
+}
+
 Result<guard::Pass> pass_of(const Environment& environment, const PassWords& words,
                             const PassSources& sources) {
   const auto name = words.resource ? words.resource : environment.get("STINT_RESOURCE");
@@ -76,12 +84,9 @@ Result<guard::Pass> pass_of(const Environment& environment, const PassWords& wor
                    .mode = *mode,
                    .key = words.key.value_or(""),
                    .require_live = words.require_live};
-  if (const auto text = environment.get("STINT_GUARD")) {
-    if (*text != "warn" && *text != "refuse") {
-      return invalid("STINT_GUARD is refuse (as without it) or warn");
-    }
-    pass.warn = *text == "warn";
-  }
+  auto warn = guard_warns(environment);
+  if (!warn) return warn.error();
+  pass.warn = *warn;
   if (const auto label = words.owner ? words.owner : environment.get("STINT_OWNER")) {
     auto owner = Owner::parse(*label);
     if (!owner) return owner.error();

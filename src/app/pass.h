@@ -28,6 +28,9 @@ struct PassSources {
   std::function<Result<std::optional<api::Grip>>(const ResourceName&, Token)> claim;
 };
 
+// STINT_GUARD=warn. Errors: Code::Invalid for any other word than warn and refuse.
+Result<bool> guard_warns(const Environment& environment);
+
 // A pass without a token is NOT an error: the guard refuses it where the target is fenced.
 // Errors: Code::Invalid for words or an environment that make no sense.
 Result<guard::Pass> pass_of(const Environment& environment, const PassWords& words,

@@ -122,6 +122,10 @@ Result<guard::SealAnswer> seal(const guard::Target& target, const guard::SealReq
   return seal_by_module({.url = target.place, .request = request}, system_clock());
 }
 
+Result<std::vector<guard::CheckLine>> check(const guard::Target& target, api::Fences* /*fences*/) {
+  return check_by_module({.url = target.place}, system_clock());
+}
+
 }  // namespace
 
 Result<ProxyEnd> run_proxy(Opened& opened, const Clock& clock, Random& random, os::Signals& signals,
@@ -160,6 +164,6 @@ Result<ProxyEnd> run_proxy(Opened& opened, const Clock& clock, Random& random, o
   return admit(opened, clock, random, signals, run, **proxy, *taken);
 }
 
-guard::Guard proxy_guard() { return {.settle_words = {}, .seal = seal, .check = {}}; }
+guard::Guard proxy_guard() { return {.settle_words = {}, .seal = seal, .check = check}; }
 
 }  // namespace stint::app

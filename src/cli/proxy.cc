@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "app/pass.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
@@ -91,6 +92,9 @@ Result<app::ProxyRun> run_of(Session& session) {
   run.ttl = *ttl;
   run.proxy.cut = words.has("--cut");
   run.proxy.guard_safe_methods = words.has("--guard-safe-methods");
+  auto warn = app::guard_warns(session.environment());
+  if (!warn) return warn.error();
+  run.proxy.warn = *warn;
   if (auto ok = read_limits(session, run.proxy.limits); !ok) return ok.error();
   auto owner = session.owner();
   if (!owner) return owner.error();
@@ -109,6 +113,9 @@ int proxy_command(Session& session) {
   if (!opened) return session.fail(opened.error());
   if (run->proxy.cut) {
     session.warn("--cut: narrow, not zero: the upstream may still be at a request that was cut");
+  }
+  if (run->proxy.warn) {
+    session.warn("STINT_GUARD=warn, UNSAFE: what would be refused is forwarded and recorded");
   }
   auto end = app::run_proxy(**opened, session.clock(), session.random(), *signals, *run);
   if (!end) return session.fail(end.error());
@@ -140,7 +147,10 @@ const Command kProxy = {
         "then; GET /.well-known/stint/ready says which). After a start only the token that had "
         "passed before is admitted until the drain time has passed. If it loses its lease it "
         "stops admitting at once and exits with 75.\n"
+        "STINT_GUARD=warn, given to the proxy: what it would refuse is forwarded and recorded "
+        "(write_would_be_refused). NOT safe.\n"
         "Zero only if nobody reaches the upstream another way: docs/guides/guard-http.md.",
+
     .examples = kProxyExamples,
     .options = kProxyOptions,
     .least_operands = 0,

@@ -26,26 +26,32 @@ int status_of(core::Verdict verdict) {
   return 500;
 }
 
-Answer wrong(std::string message) { return error_answer(400, invalid(std::move(message))); }
-Answer missing(std::string_view name) {
-  return error_answer(
-      428, {Code::NoToken, cat("this upstream is fenced, and the request has no ", name,
-                               ". Send Fencing-Token, Fencing-Resource and Fencing-Generation of "
-                               "the lease that you hold (inside 'stint run': STINT_TOKEN, "
-                               "STINT_RESOURCE, STINT_GENERATION). Nothing was forwarded.")});
+NotShown wrong(std::string message) {
+  return {.answer = error_answer(400, invalid(std::move(message)))};
+}
+NotShown missing(std::string_view name) {
+  return {.answer = error_answer(
+              428, {Code::NoToken,
+                    cat("this upstream is fenced, and the request has no ", name,
+                        ". Send Fencing-Token, Fencing-Resource and Fencing-Generation of "
+                        "the lease that you hold (inside 'stint run': STINT_TOKEN, "
+                        "STINT_RESOURCE, STINT_GENERATION). Nothing was forwarded.")}),
+          .verdict = core::Verdict::NoToken};
 }
 
-std::variant<ResourceName, Answer> resource_of(const RequestHead& head,
-                                               const std::optional<ResourceName>& resource) {
+std::variant<ResourceName, NotShown> resource_of(const RequestHead& head,
+                                                 const std::optional<ResourceName>& resource) {
   const auto named = head.fields.first("Fencing-Resource");
   if (!named && !resource) return missing("Fencing-Resource");
   if (!named) return *resource;
   auto parsed = ResourceName::parse(*named);
   if (!parsed) return wrong(cat("Fencing-Resource: ", parsed.error().message));
   if (resource && *parsed != *resource) {
-    return error_answer(403, {Code::Foreign, cat("this upstream is fenced for the resource ",
+    return NotShown{.answer = error_answer(
+                        403, {Code::Foreign, cat("this upstream is fenced for the resource ",
                                                  quoted(resource->text()),
-                                                 ". Hold that one. Nothing was forwarded.")});
+                                                 ". Hold that one. Nothing was forwarded.")}),
+                    .verdict = core::Verdict::Foreign};
   }
   return *parsed;
 }
@@ -56,8 +62,8 @@ bool is_safe(const std::string& method) {
   return method == "GET" || method == "HEAD" || method == "OPTIONS";
 }
 
-std::variant<Shown, Answer> read_shown(const RequestHead& head,
-                                       const std::optional<ResourceName>& resource) {
+std::variant<Shown, NotShown> read_shown(const RequestHead& head,
+                                         const std::optional<ResourceName>& resource) {
   for (const char* name : {"Fencing-Token", "Fencing-Resource", "Fencing-Generation",
                            "Fencing-Mode", "Fencing-Key", "Fencing-Order"}) {
     if (head.fields.all(name).size() > 1) return wrong(cat(name, " is given more than once"));
@@ -67,7 +73,7 @@ std::variant<Shown, Answer> read_shown(const RequestHead& head,
   const auto number = Token::parse(*token);
   if (!number || !number->issued()) return wrong("Fencing-Token is no token");
   auto name = resource_of(head, resource);
-  if (auto* no = std::get_if<Answer>(&name)) return std::move(*no);
+  if (auto* no = std::get_if<NotShown>(&name)) return std::move(*no);
   const auto life = head.fields.first("Fencing-Generation");
   if (!life || life->empty()) return missing("Fencing-Generation");
   const auto generation = Generation::parse(*life);
@@ -106,13 +112,24 @@ Answer store_answer(const Error& error) {
                       1);
 }
 
-Answer sealed_answer(const Pass& pass, bool narrow) {
+Answer sealed_answer(const Pass& pass, const Manner& manner) {
   return {.status = 200,
           .body = api::to_json(
               std::vector<api::JsonField>{{"sealed", true},
                                           {"resource", pass.resource.text()},
                                           {"token", static_cast<std::int64_t>(pass.token.number())},
-                                          {"narrow", narrow}})};
+                                          {"narrow", manner.cut},
+                                          {"warn", manner.warn}})};
+}
+
+Answer ready_answer(bool ready, const Manner& manner) {
+  return {.status = ready ? 200 : 503,
+          .body = api::to_json(
+              std::vector<api::JsonField>{{"ready", ready},
+                                          {"guard", std::string("stint")},
+                                          {"drain_ms", std::int64_t{manner.drain.count()}},
+                                          {"narrow", manner.cut},
+                                          {"warn", manner.warn}})};
 }
 
 }  // namespace stint::guard::http

@@ -84,6 +84,11 @@ class HttpProxy final : public Proxy, public net::http::Handler {
   void let_through(Site& site, const VisitPtr& visit);
   void refuse(const VisitPtr& visit, Verdict verdict, const std::optional<core::Fence>& fence,
               const Owner& newest, const std::string& detail = {});
+  void decline(const std::shared_ptr<Call>& call, const NotShown& not_shown, bool seal);
+  void tell(const Refused& refused, const Pass& pass);
+  Manner manner() const {
+    return {.cut = request_.cut, .warn = request_.warn, .drain = request_.drain};
+  }
   void arm(Site& site, const std::string& resource, MonoTime when);
   void wake(const std::string& resource);
   void make_room();
@@ -112,8 +117,7 @@ void HttpProxy::request(const std::shared_ptr<Call>& call) {
   const std::string path = head.target.substr(0, head.target.find('?'));
   const bool seal = path == kSealPath;
   if (path == kReadyPath) {
-    return call->answer({.status = active() ? 200 : 503,
-                         .body = active() ? "{\"ready\":true}" : "{\"ready\":false}"});
+    return call->answer(ready_answer(active(), manner()));
   }
   if (!active()) {
     return call->answer(error_answer(
@@ -128,7 +132,7 @@ void HttpProxy::request(const std::shared_ptr<Call>& call) {
   }
   if (!seal && is_safe(head.method) && !request_.guard_safe_methods) return call->forward({});
   auto shown = read_shown(head, request_.resource);
-  if (auto* no = std::get_if<net::http::Answer>(&shown)) return call->answer(std::move(*no));
+  if (const auto* no = std::get_if<NotShown>(&shown)) return decline(call, *no, seal);
   const auto visit = std::make_shared<Visit>(
       Visit{.call = call, .shown = std::get<Shown>(std::move(shown)), .seal = seal});
   make_room();
@@ -217,7 +221,7 @@ void HttpProxy::advance(Site& site, const VisitPtr& visit) {
       break;
     case Way::Open: break;
   }
-  if (visit->seal) return visit->call->answer(sealed_answer(visit->shown.pass, request_.cut));
+  if (visit->seal) return visit->call->answer(sealed_answer(visit->shown.pass, manner()));
   const bool once = visit->shown.pass.mode == core::FenceMode::Once;
   if (once && !visit->spent) return spend(visit);
   let_through(site, visit);
@@ -296,11 +300,38 @@ void HttpProxy::refuse(const VisitPtr& visit, Verdict verdict,
                         .offered = visit->shown.pass.token,
                         .fence = fence,
                         .newest_owner = newest,
-                        .detail = detail};
-  visit->call->answer(refusal_answer(refused, visit->shown.pass));
+                        .detail = detail,
+                        .warned = request_.warn && !visit->seal};
+  if (refused.warned) {
+    visit->call->forward({.may_send = [this] { return active(); }, .ended = {}});
+  } else {
+    visit->call->answer(refusal_answer(refused, visit->shown.pass));
+  }
+  tell(refused, visit->shown.pass);
+}
+
+// What shows no token. It names no lease that could be trusted: what is recorded names the proxy's.
+void HttpProxy::decline(const std::shared_ptr<Call>& call, const NotShown& not_shown, bool seal) {
+  if (!request_.warn || seal || !not_shown.verdict) return call->answer(not_shown.answer);
+  call->forward({.may_send = [this] { return active(); }, .ended = {}});
+  const auto name = request_.resource ? Result<ResourceName>(*request_.resource)
+                                      : ResourceName::parse(proxy_lease(request_.upstream, {}));
+  if (!name) return;
+  const Pass pass{.resource = *name, .token = {}, .generation = {}, .claim = {}, .owner = {}};
+  tell({.target = proxy_lease(request_.upstream, request_.resource),
+        .verdict = *not_shown.verdict,
+        .offered = {},
+        .fence = {},
+        .newest_owner = {},
+        .detail = "",
+        .warned = true},
+       pass);
+}
+
+void HttpProxy::tell(const Refused& refused, const Pass& pass) {
   if (!request_.refused) return;
   // Full of work: the refusal counts all the same.
-  server_->work([this, refused, pass = visit->shown.pass] { request_.refused(refused, pass); });
+  server_->work([this, refused, pass] { request_.refused(refused, pass); });
 }
 
 void HttpProxy::arm(Site& site, const std::string& resource, MonoTime when) {

@@ -14,6 +14,7 @@
 #include "api/fences.h"
 #include "base/time.h"
 #include "guard/guard.h"
+#include "guard/targets.h"
 #include "net/http/server.h"
 
 namespace stint::guard::http {
@@ -25,6 +26,7 @@ struct ProxyRequest {
   Millis drain{30'000};
   bool cut = false;                 // narrow, not zero
   bool guard_safe_methods = false;  // also GET, HEAD and OPTIONS need a token
+  bool warn = false;                // what would be refused passes, and is told. NOT safe
   net::http::Limits limits;
   api::Fences* fences = nullptr;  // outlives the proxy
   // A refusal, for the ledger. On a worker's thread.
@@ -61,10 +63,20 @@ struct ProxySeal {
 using ProxySealAnswer = Result<SealAnswer>;
 ProxySealAnswer seal_proxy(const ProxySeal& seal, const Clock& clock);
 
+// `guard check proxy:URL`: what can be seen from outside. Nothing is changed.
+struct ProxyCheck {
+  std::string url;
+  Millis timeout{10'000};
+};
+using ProxyCheckAnswer = Result<std::vector<CheckLine>>;
+ProxyCheckAnswer check_proxy(const ProxyCheck& check, const Clock& clock);
+
 // The entries of the module; see store/module.h.
 using ProxyEntry = void(const ProxyRequest& request, const Clock& clock, OpenedProxy* answer);
 using ProxySealEntry = void(const ProxySeal& seal, const Clock& clock, ProxySealAnswer* answer);
+using ProxyCheckEntry = void(const ProxyCheck& check, const Clock& clock, ProxyCheckAnswer* answer);
 constexpr const char* kProxyEntry = "stint_open_proxy";
 constexpr const char* kProxySealEntry = "stint_seal_proxy";
+constexpr const char* kProxyCheckEntry = "stint_check_proxy";
 
 }  // namespace stint::guard::http

@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "guard/http/proxy.h"
+#include "guard/http/url.h"
 #include "net/http_client.h"
 
 namespace stint::guard::http {
@@ -12,7 +13,7 @@ struct Told {
   std::string code;
   std::string message;
   std::optional<std::uint64_t> fence;
-  bool narrow = false;
+  std::string narrow;  // why the window is not zero there
 };
 
 Told read(const std::string& body) {
@@ -20,9 +21,12 @@ Told read(const std::string& body) {
   boost::system::error_code failed;
   const boost::json::value whole = boost::json::parse(body, failed);
   if (failed || !whole.is_object()) return out;
-  if (const auto* narrow = whole.as_object().if_contains("narrow"); narrow && narrow->is_bool()) {
-    out.narrow = narrow->as_bool();
-  }
+  const auto flag = [&](const char* name) {
+    const auto* found = whole.as_object().if_contains(name);
+    return found != nullptr && found->is_bool() && found->as_bool();
+  };
+  if (flag("narrow")) out.narrow = "the proxy runs with --cut";
+  if (flag("warn")) out.narrow = "the proxy runs with STINT_GUARD=warn and refuses nothing";
   const auto* error = whole.as_object().if_contains("error");
   if (error == nullptr || !error->is_object()) return out;
   const auto text = [&](const char* name) {
@@ -49,8 +53,7 @@ std::optional<core::Verdict> verdict_of(int status, const std::string& code) {
 ProxySealAnswer understood(const ProxySeal& seal, const net::HttpAnswer& answer) {
   const Told told = read(answer.body);
   if (answer.status == 200) {
-    return SealAnswer(
-        Sealed{.already = false, .narrow = told.narrow ? "the proxy runs with --cut" : ""});
+    return SealAnswer(Sealed{.already = false, .narrow = told.narrow});
   }
   const auto verdict = verdict_of(answer.status, told.code);
   if (!verdict) {
@@ -81,12 +84,9 @@ ProxySealAnswer seal_proxy(const ProxySeal& seal, const Clock& clock) {
   if (seal.request.adopt) {
     return invalid("a proxy's fence is in the leases' own store and needs no adopting");
   }
-  std::string url = seal.url;
-  if (!url.starts_with("http://") && !url.starts_with("https://")) {
-    return invalid(cat(quoted(seal.url), " is no proxy: proxy:http://HOST:PORT"));
-  }
-  while (url.ends_with('/')) url.pop_back();
-  net::HttpRequest request{.url = cat(url, kSealPath), .body = "{}"};
+  const auto url = base_url(seal.url);
+  if (!url) return url.error();
+  net::HttpRequest request{.url = cat(*url, kSealPath), .body = "{}"};
   request.headers = {cat("Fencing-Token: ", pass.token.number()),
                      cat("Fencing-Resource: ", pass.resource.text()),
                      cat("Fencing-Generation: ", pass.generation.hex()),
