@@ -6,7 +6,7 @@ JOBS ?= $(shell nproc)
 SEEDS ?= 1000
 CMAKE_FLAGS = -G Ninja -DSAN=$(SAN) -DCMAKE_INSTALL_PREFIX=$(PREFIX)
 
-.PHONY: demo test build install setup bench soak crash sim check format clean
+.PHONY: demo test build install setup bench soak crash sim mutants check format clean
 
 demo: build
 	@tools/demo.sh $(BUILD)/stint
@@ -33,6 +33,10 @@ soak crash sim: $(BUILD)/.set-up-tests
 	@cmake -S . -B $(BUILD) $(CMAKE_FLAGS) -DBUILD_TESTING=ON >/dev/null
 	@cmake --build $(BUILD) -j $(JOBS) 1>&2
 	@tools/$@.sh $(BUILD) $(SEEDS)
+
+# Takes each guard's compare out once: a test must fail.
+mutants: $(BUILD)/.set-up-tests
+	@tools/mutants.py
 
 check: $(BUILD)/.set-up-tests
 	@tools/check.sh $(BUILD)

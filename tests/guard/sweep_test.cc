@@ -1,6 +1,7 @@
 // The zombie play at every system call: A is frozen, B takes over, seals, reads and writes without
 // waiting, A goes on. And kill -9 at every system call: the whole old state or the whole new one,
-// the fence never goes down, the next holder goes on at once.
+// the fence never goes down, the next holder goes on at once. And every call failed in turn: who is
+// told that it wrote has written, who is told that nothing was changed has changed nothing.
 //
 // `make test` strikes a slice; STINT_SWEEP=full strikes every call.
 // EVIDENCE-OF: G5
@@ -13,6 +14,7 @@ namespace {
 constexpr std::uint64_t kA = 3;
 constexpr std::uint64_t kB = 4;
 constexpr std::size_t kSlice = 9;
+constexpr std::size_t kSliceOfErrors = 5;
 
 std::vector<std::string> struck_calls() {
   std::vector<std::string> calls = all_calls();
@@ -192,6 +194,17 @@ std::string judge_death(Play& play, const Strike& strike) {
   return {};
 }
 
+// A call that failed: what A was told is true, and nobody is in the next one's way.
+std::string judge_error(Play& play, const Strike& strike) {
+  const std::string left = play.state();
+  const auto code = strike.result.exit_code;
+  const bool told = code == 0 || code == 14 || code == 69;
+  if (!told) return unlike(strike, "an answer of another kind");
+  if (code == 0 && play.writes() && left != "A") return unlike(strike, "told that it wrote");
+  if (code == 69 && left != "old") return unlike(strike, cat("told that it did not: ", left));
+  return judge_death(play, strike);
+}
+
 void sweep_play(Play& play, const std::string& name) {
   SKIP_WITHOUT_STRACE();
   SweepPlan plan{.command = {.argv = play.words()}, .from = play.dir.path()};
@@ -202,8 +215,8 @@ void sweep_play(Play& play, const std::string& name) {
     play.set_up();
     seen = {};
   };
-  const auto run_with = [&](Blow blow) {
-    plan.blows = {blow};
+  const auto run_with = [&](std::vector<Blow> blows) {
+    plan.blows = std::move(blows);
     const auto report = sweep(plan);
     ASSERT_TRUE(report) << report.error().message;
     std::cout << name << '\n' << report->text();
@@ -214,11 +227,18 @@ void sweep_play(Play& play, const std::string& name) {
   plan.check = [&](const Strike& strike) {
     return strike.struck ? judge(play, strike, seen) : std::string();
   };
-  run_with(Blow::Stop);
+  run_with({Blow::Stop});
   plan.check = [&](const Strike& strike) {
     return strike.struck ? judge_death(play, strike) : std::string();
   };
-  run_with(Blow::Kill);
+  run_with({Blow::Kill});
+  plan.syscalls = failing_calls();
+  plan.syscalls.insert(plan.syscalls.end(), {"renameat2", "fchmod", "symlinkat"});
+  plan.most_points = full_sweep() ? 0 : kSliceOfErrors;
+  plan.check = [&](const Strike& strike) {
+    return strike.struck ? judge_error(play, strike) : std::string();
+  };
+  run_with({Blow::Eio, Blow::Enospc});
 }
 
 TEST(GuardSweep, FirstWrite) {

@@ -137,8 +137,8 @@ TEST_F(GitCrash, OfTheClientAtEachSystemCallLeavesTheNextHolderFree) {
       {.command = world.push_command(a, grant),
        .from = {},
        .syscalls = {"openat", "rename", "write", "pipe2", "clone3", "clone", "vfork", "wait4"},
-       .blows = {Blow::Kill},
-       .most_points = static_cast<std::size_t>(plays(8)),
+       .blows = {Blow::Kill, Blow::Eio, Blow::Enospc},
+       .most_points = static_cast<std::size_t>(plays(4)),
        .deadline = Millis(60'000),
        .prepare =
            [&] {
@@ -146,10 +146,16 @@ TEST_F(GitCrash, OfTheClientAtEachSystemCallLeavesTheNextHolderFree) {
              pushed = world.commit(a, "swept");
            },
        .check =
-           [&](const Strike&) {
+           [&](const Strike& strike) {
              // A child of the killed client may still be at work: it ends by itself.
              std::string wrong;
              wait_until([&] { return (wrong = whole(before, pushed)).empty(); }, Millis(5'000));
+             // What the client was told is true.
+             const auto code = strike.result.exit_code;
+             if (wrong.empty() && code == 0 && world.main() != pushed)
+               wrong = "told that it landed";
+             if (wrong.empty() && (code == 1 || code == 69) && world.main() == pushed)
+               wrong = cat("told that it did not land: ", strike.result.err);
              return wrong;
            }});
   ASSERT_TRUE(report) << report.error().message;

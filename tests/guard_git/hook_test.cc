@@ -327,5 +327,26 @@ TEST_F(GitHook, ActsOnPreparedOnly) {
   }
 }
 
+// git itself refuses to touch a ref that it cannot read. Should one of its storages call the hook
+// all the same, a damaged fence is not taken for none.
+TEST_F(GitHook, ADamagedFenceIsNotTakenForNone) {
+  install();
+  const std::string oid = object(guard::encode(fence(9, 1, 'a', "r", '1')));
+  const auto ask = [&] {
+    return run({.argv = {world.repository() + "/hooks/reference-transaction", "prepared"},
+                .env = {{"GIT_DIR", world.repository()}},
+                .stdin_text = cat(std::string(40, '0'), " ", oid, " refs/stint/fence/r\n"),
+                .cwd = world.repository()});
+  };
+  EXPECT_EQ(ask().exit_code, 0) << "there is none";
+  for (const std::string& text : {std::string("garbage\n"), std::string(), std::string(17, 'f')}) {
+    std::filesystem::create_directories(world.repository() + "/refs/stint/fence");
+    write_text(world.repository() + "/refs/stint/fence/r", text);
+    const Finished refused = ask();
+    EXPECT_EQ(refused.exit_code, 1) << text;
+    EXPECT_NE(refused.err.find("stint: refused"), std::string::npos) << refused.err;
+  }
+}
+
 }  // namespace
 }  // namespace stint::test

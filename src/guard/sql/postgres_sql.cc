@@ -207,23 +207,24 @@ END $f$;
 -- The next three are unfolded into the caller's expression, under the caller's search_path: every
 -- name in them is qualified.
 --
--- limit_time() for one setting when nobody says how much time is left.
+-- limit_time() for one setting when nobody says how much time is left. Mostly there is no limit
+-- before (0), and nothing has to be read.
 CREATE OR REPLACE FUNCTION stint.limit_default(setting text) RETURNS text LANGUAGE sql AS $f$
-  SELECT pg_catalog.set_config(setting, CASE WHEN pg_catalog.current_setting(setting)::interval
-    OPERATOR(pg_catalog.<=) interval '30 s' AND pg_catalog.current_setting(setting)
-    OPERATOR(pg_catalog.<>) '0' THEN pg_catalog.current_setting(setting) ELSE '30s' END, true)
-$f$;
-
--- Where the triggers of protected tables find the token of their resource.
-CREATE OR REPLACE FUNCTION stint.place_of(resource text) RETURNS text LANGUAGE sql STABLE AS $f$
-  SELECT 'stint.held_' OPERATOR(pg_catalog.||) pg_catalog.left(pg_catalog.encode(pg_catalog.sha256(
-    pg_catalog.convert_to(resource, 'UTF8')), 'hex'), 32)
+  SELECT CASE WHEN pg_catalog.current_setting(setting) OPERATOR(pg_catalog.<>) '0'
+    AND pg_catalog.current_setting(setting)::interval OPERATOR(pg_catalog.<=) interval '30 s'
+    THEN '' ELSE pg_catalog.set_config(setting, '30s', true) END
 $f$;
 
 -- The lock of a fence: shared by its writers, alone for who raises it. It belongs to the transaction.
 -- A row lock would do too, and writes the row and a multixact for each writer (ADR 0017).
 CREATE OR REPLACE FUNCTION stint.lock_of(resource text) RETURNS bigint LANGUAGE sql IMMUTABLE AS $f$
   SELECT pg_catalog.hashtextextended('stint ' OPERATOR(pg_catalog.||) resource COLLATE "C", 0)
+$f$;
+
+-- Where the triggers of protected tables find the token that admit() was shown for their resource.
+-- Two names with one hash would find each other's token, which is judged anew in any case.
+CREATE OR REPLACE FUNCTION stint.place_of(resource text) RETURNS text LANGUAGE sql STABLE AS $f$
+  SELECT 'stint.held_' OPERATOR(pg_catalog.||) pg_catalog.to_hex(stint.lock_of(resource))
 $f$;
 
 -- Judges what admit() could not settle by itself: every case of the law.
