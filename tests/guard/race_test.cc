@@ -109,22 +109,52 @@ struct Tally {
   std::atomic<int> faults = 0;
 };
 
+// A number that is kept in a file, or in a file of a directory that is published as a whole.
+class Counter {
+ public:
+  Counter(const MemoryDir& dir, std::string name, bool tree)
+      : path_(dir.file(name)), staging_(dir.file("staging-" + name)), tree_(tree) {}
+
+  std::uint64_t read() const {
+    return parse_digits(read_text(tree_ ? path_ + "/count" : path_)).value_or(0);
+  }
+  Result<guard::SealAnswer> seal(std::uint64_t token, IssuingFences& fences) const {
+    const auto request = seal_with(pass_with(token));
+    return tree_ ? guard::seal_directory(path_, request, &fences)
+                 : guard::seal_file(path_, request, &fences);
+  }
+  Result<guard::WriteAnswer> write(std::uint64_t token, std::uint64_t number,
+                                   IssuingFences& fences) const {
+    if (!tree_) {
+      return guard::write_file({.path = path_, .body = cat(number)}, pass_with(token), &fences);
+    }
+    const std::string staged = cat(staging_, token);
+    fs::create_directories(staged);
+    write_text(staged + "/count", cat(number));
+    return guard::publish_directory({.path = path_, .staged = staged}, pass_with(token), &fences);
+  }
+
+ private:
+  const std::string path_;
+  const std::string staging_;
+  const bool tree_;
+};
+
 // One holder: seal, then read, then write, as often as it is let.
-void hold(const std::string& path, IssuingFences& fences, std::uint64_t token, std::uint64_t seed,
+void hold(const Counter& counter, IssuingFences& fences, std::uint64_t token, std::uint64_t seed,
           Tally& tally) {
   SeededRandom chance(seed);
   stand_still(chance.below(30));
-  const auto sealed = guard::seal_file(path, seal_with(pass_with(token)), &fences);
+  const auto sealed = counter.seal(token, fences);
   if (!sealed) ++tally.faults;
   if (!done(sealed)) {
     ++tally.refused;
     return;
   }
   for (std::uint64_t i = 0; i <= chance.below(3); ++i) {
-    const std::uint64_t count = parse_digits(read_text(path)).value_or(0);
+    const std::uint64_t count = counter.read();
     stand_still(chance.below(20));
-    const auto written =
-        guard::write_file({.path = path, .body = cat(count + 1)}, pass_with(token), &fences);
+    const auto written = counter.write(token, count + 1, fences);
     if (!written) ++tally.faults;
     if (!done(written)) {
       ++tally.refused;
@@ -136,17 +166,12 @@ void hold(const std::string& path, IssuingFences& fences, std::uint64_t token, s
 
 // A holder reads, adds one, writes; the next one comes at any moment. Each accepted write is in the
 // final count: none was lost, and none that came late was let in.
-TEST(GuardRace, NoUpdateIsLost) {
-  const auto rounds = static_cast<std::uint64_t>(plays(500));
-  const MemoryDir dir;
+void play_all(std::uint64_t rounds, bool tree) {
   std::uint64_t accepted = 0;
   std::uint64_t refused = 0;
   for (std::uint64_t play = 0; play < rounds; ++play) {
-    const std::string path = dir.file(cat("count", play % 5));
-    fs::remove(path);
-    for (const std::string& name : kept_in(dir.path(), cat("count", play % 5))) {
-      fs::remove(dir.file(name));
-    }
+    const MemoryDir dir;
+    const Counter counter(dir, "count", tree);
     IssuingFences fences;
     fences.issue(1);
     SeededRandom chance(play);
@@ -155,12 +180,12 @@ TEST(GuardRace, NoUpdateIsLost) {
     std::vector<std::thread> threads;
     for (std::uint64_t token = 1; token <= holders; ++token) {
       fences.issue(token);
-      threads.emplace_back([&, token] { hold(path, fences, token, play * 100 + token, tally); });
+      threads.emplace_back([&, token] { hold(counter, fences, token, play * 100 + token, tally); });
       stand_still(chance.below(60));
     }
     for (std::thread& thread : threads) thread.join();
-    ASSERT_EQ(tally.faults, 0);
-    ASSERT_EQ(parse_digits(read_text(path)).value_or(0), tally.accepted) << "play " << play;
+    ASSERT_EQ(tally.faults, 0) << "play " << play;
+    ASSERT_EQ(counter.read(), tally.accepted) << "play " << play;
     accepted += tally.accepted;
     refused += tally.refused;
   }
@@ -168,6 +193,11 @@ TEST(GuardRace, NoUpdateIsLost) {
             << " refused, 0 lost\n";
   EXPECT_GT(refused, 0U);
   EXPECT_GT(accepted, rounds);
+}
+
+TEST(GuardRace, NoUpdateIsLost) { play_all(static_cast<std::uint64_t>(plays(500)), false); }
+TEST(GuardRace, NoUpdateOfADirectoryIsLost) {
+  play_all(static_cast<std::uint64_t>(plays(150)), true);
 }
 
 }  // namespace
