@@ -1,4 +1,5 @@
-// A fenced push against the plain one: the same commits to the same server, from clones alike.
+// A fenced push against the plain one: the same commits to the same server, from clones alike. And
+// git alone with a second ref in the same atomic push: the least that a fence costs.
 #include "base/check.h"
 #include "base/text.h"
 #include "bench/bench.h"
@@ -26,6 +27,33 @@ class Pusher {
   std::size_t at_ = 0;
 };
 
+// git alone, with one more small object and ref.
+class TwoRefs {
+ public:
+  TwoRefs(test::GitWorld& world, const std::string& name) : world_(world), pusher_(world, name) {}
+  void make_object() {
+    test::write_text(world_.dir().file("object"), cat("object ", ++count_));
+    object_ =
+        trim(world_.git(pusher_.name(), {"hash-object", "-w", world_.dir().file("object")}).out);
+  }
+  void push() {
+    const auto done = world_.git(
+        pusher_.name(),
+        {"push", "--porcelain", "--atomic", cat("--force-with-lease=", kRef, ":", before_),
+         "origin", cat(object_, ":", kRef), cat(pusher_.next(), ":refs/heads/two")});
+    CHECK(done.exit_code == 0, done.err.c_str());
+    before_ = object_;
+  }
+
+ private:
+  static constexpr const char* kRef = "refs/stint/two";
+  test::GitWorld& world_;
+  Pusher pusher_;
+  int count_ = 0;
+  std::string object_;
+  std::string before_;
+};
+
 bool compare(test::Transport transport, const std::string& where, double bound) {
   test::GitWorld world(transport);
   const test::Grant grant = world.take("bench");
@@ -41,8 +69,12 @@ bool compare(test::Transport transport, const std::string& where, double bound) 
         world.git(plain.name(), {"push", "-q", "origin", cat(plain.next(), ":refs/heads/plain")});
     CHECK(done.exit_code == 0, "the plain push failed");
   };
+  TwoRefs two(world, "two");
+  const auto push_two = [&] { two.push(); };
   push_fenced();  // seals
   push_plain();
+  two.make_object();
+  push_two();
   Comparison table{.name = cat("git push, ", where),
                    .ours = "fenced, ms",
                    .theirs = "plain, ms",
@@ -50,15 +82,24 @@ bool compare(test::Transport transport, const std::string& where, double bound) 
                    .their_values = {},
                    .goal = Goal::AtMost,
                    .bound = bound};
+  Comparison least = table;
+  least.name = cat("git push of two refs in one step, without stint, ", where);
+  least.ours = "ms";
+  least.goal = Goal::None;
   for (int round = 0; round < kRounds; ++round) {
     std::vector<double> ours;
     std::vector<double> theirs;
+    std::vector<double> twos;
     for (int i = 0; i < kEach; ++i) {
       ours.push_back(1000 * seconds_of(push_fenced));
       theirs.push_back(1000 * seconds_of(push_plain));
+      two.make_object();
+      twos.push_back(1000 * seconds_of(push_two));
     }
     table.add(spread_of(ours).median, spread_of(theirs).median);
+    least.add(spread_of(twos).median, spread_of(theirs).median);
   }
+  print(least);
   return print(table);
 }
 

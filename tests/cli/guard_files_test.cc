@@ -173,6 +173,30 @@ TEST_F(GuardFiles, SealAndRevokeRaiseTheFenceAtTheFile) {
   EXPECT_EQ(write(), 0);
 }
 
+// Two stores: the file goes over from one to the other by an operator's word, on record.
+TEST_F(GuardFiles, AnOperatorAdoptsAFileOfAnotherStore) {
+  const std::string old = acquire("site");
+  const std::vector<std::string> by_old = {"write", page, "--resource", "site", "--token", old};
+  ASSERT_EQ(with_body("one", by_old).exit_code, 0);
+  Stint other;
+  ASSERT_EQ(other({"acquire", "site", "--ttl", "1h"}).out, "1\n");
+  const std::vector<std::string> seal = {"seal", cat("file:", page), "--resource",
+                                         "site", "--token",          "1"};
+  const Finished refused = other(seal);
+  EXPECT_EQ(refused.exit_code, 13) << refused.err;
+  EXPECT_EQ(refused.err.find("--adopt"), std::string::npos) << "a refusal is no recipe";
+  std::vector<std::string> adopt = seal;
+  adopt.insert(adopt.end(), {"--adopt", "--why", "moved to the new store"});
+  const Finished adopted = other(adopt);
+  EXPECT_EQ(adopted.exit_code, 0) << adopted.err;
+  EXPECT_EQ(other.events({"target_adopted", "moved to the new store"}), 1);
+  Command write = other.command({"write", page, "--resource", "site", "--token", "1"});
+  write.stdin_text = "two";
+  EXPECT_EQ(run(write).exit_code, 0);
+  EXPECT_NE(with_body("late", by_old).exit_code, 0);
+  EXPECT_EQ(read_text(page), "two");
+}
+
 TEST_F(GuardFiles, PublishPutsAWholeTreeInPlace) {
   const std::string staged = stint.dir().file("out");
   std::filesystem::create_directories(staged + "/css");

@@ -149,6 +149,46 @@ TEST_F(GuardDirectory, BadInputChangesNothing) {
   EXPECT_TRUE(kept_in(dir.path(), ".stage.").empty());
 }
 
+// The fence of a directory is the same as a file's: what it is not, refuses.
+TEST_F(GuardDirectory, FencesThatAreNotWhatTheyShouldBeAreRefused) {
+  fences.issue(2);
+  ASSERT_TRUE(done(publish(2)));
+  make_tree("staged", "two");
+  const std::string fence = dir.file(".site.fence.2");
+  const std::string good = read_text(fence);
+  for (const std::string& text : {std::string(), std::string("garbage"), good.substr(0, 20)}) {
+    write_text(fence, text);
+    EXPECT_FALSE(publish(2)) << text;
+    EXPECT_FALSE(guard::seal_directory(path, seal_with(pass_with(2)), &fences)) << text;
+  }
+  fs::remove(fence);
+  const auto missing = publish(2);
+  ASSERT_FALSE(missing) << "it had been sealed";
+  EXPECT_NE(missing.error().message.find("missing"), std::string::npos);
+  write_text(fence, good);
+  guard::Pass foreign = pass_with(2);
+  foreign.generation = generation_number(3);
+  EXPECT_FALSE(done(
+      guard::publish_directory({.path = path, .staged = dir.file("staged")}, foreign, &fences)));
+  EXPECT_EQ(verdict_of(publish(3)), core::Verdict::NeverIssued);
+  EXPECT_EQ(published(), "one");
+  ASSERT_TRUE(done(publish(2)));
+  EXPECT_EQ(published(), "two");
+}
+
+TEST_F(GuardDirectory, NoPermissionIsDeniedAndNothingIsLeft) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs to become somebody else";
+  fences.issue(1);
+  ASSERT_EQ(::chmod(dir.path().c_str(), 0755), 0);
+  ASSERT_EQ(::seteuid(65534), 0);
+  const auto answer = publish(1);
+  ASSERT_EQ(::seteuid(0), 0);
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().code, Code::Denied) << answer.error().message;
+  EXPECT_FALSE(fs::exists(path));
+  EXPECT_TRUE(kept_in(dir.path()).empty());
+}
+
 // Readers that open paths while trees change places never find a mixture or nothing.
 TEST_F(GuardDirectory, ReadersSeeAWholeTree) {
   fences.issue(1);

@@ -146,6 +146,34 @@ TEST_F(GitPushTest, FencesThatAreNotWhatTheyShouldBeAreRefused) {
   EXPECT_FALSE(world.seal(grant));
 }
 
+TEST_F(GitPushTest, AnOperatorAdoptsAFenceOfAnotherLifeOrATornOne) {
+  const Grant grant = world.take("a");
+  const auto adopt = [&] {
+    const guard::SealRequest request{.pass = world.pass(grant),
+                                     .by_order = false,
+                                     .adopt = guard::SealRequest::Adoption{"moved", "test"}};
+    return guard::seal_git(world.target(), request, &world.fences());
+  };
+  Grant foreign = grant;
+  foreign.generation = std::string(32, '7');
+  for (const std::string& text : {fence_text(foreign, 99, "r"), std::string("garbage\n")}) {
+    plant(text);
+    const Finished refused = world.push(a, grant);
+    EXPECT_NE(refused.exit_code, 0);
+    EXPECT_EQ(refs(), before) << refused.err;
+    const auto plain = world.seal(grant);
+    EXPECT_TRUE(!plain || std::holds_alternative<guard::Refused>(*plain));
+    EXPECT_EQ(refs(), before);
+    const auto adopted = adopt();
+    ASSERT_TRUE(adopted) << adopted.error().message;
+    ASSERT_TRUE(std::holds_alternative<guard::Sealed>(*adopted));
+    EXPECT_EQ(world.fence_line("token"), grant.token);
+    world.commit(a, "more");
+    const Finished pushed = world.push(a, grant);
+    EXPECT_EQ(pushed.exit_code, 0) << pushed.err;
+  }
+}
+
 TEST_F(GitPushTest, TokensThatWereNeverIssuedOrGrantedAreRefused) {
   Grant grant = world.take("a");
   before = refs();
