@@ -48,7 +48,7 @@ def tests_pass(folder, binary, tests):
                               text=True, timeout=PATIENCE, start_new_session=True)
     except subprocess.TimeoutExpired:
         return False, "did not end"
-    failed = [line.split("]")[1].strip().split(" (")[0] for line in done.stdout.splitlines()
+    failed = [line.split("]")[1].strip().split(" (")[0].split(",")[0] for line in done.stdout.splitlines()
               if line.startswith("[  FAILED  ] ") and "." in line]
     if done.returncode == 0 and "[  PASSED  ] 0 tests" in done.stdout:
         return False, "no such test"
@@ -85,7 +85,7 @@ def try_mutant(folder, mutant):
         path.write_text(whole.replace(mutant["old"], mutant["new"]))
         wrong = build(folder, mutant["binary"])
         if wrong:
-            return "cannot be built", wrong
+            return "cannot be built", wrong.split("error: ")[-1].splitlines()[0]
         good, which = tests_pass(folder, mutant["binary"], mutant["tests"])
         return ("SURVIVED", mutant["tests"]) if good else ("killed", which)
     finally:

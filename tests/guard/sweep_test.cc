@@ -5,6 +5,10 @@
 //
 // `make test` strikes a slice; STINT_SWEEP=full strikes every call.
 // EVIDENCE-OF: G5
+#include <fcntl.h>
+
+#include <cstdio>
+
 #include "tests/fault/lease_sweep.h"
 #include "tests/guard/site_fixture.h"
 
@@ -276,6 +280,36 @@ TEST(GuardSweep, PublishOnce) {
 TEST(GuardSweep, SealOfADirectory) {
   TreePlay play(TreePlay::Kind::Seal);
   sweep_play(play, "a directory's seal");
+}
+
+// The sealer stands still while it removes the tree that a zombie has staged, and the zombie goes
+// on with its last step: it publishes the whole of it or nothing.
+TEST(GuardSweep, AZombieWhoseTreeIsBeingRemovedPublishesAllOfItOrNothing) {
+  SKIP_WITHOUT_STRACE();
+  TreePlay play(TreePlay::Kind::Seal);
+  const std::string site = play.dir.file("w/site");
+  const std::string stage = play.dir.file("w/.site.stage.2." + generation_number(0).hex());
+  int landed = 0;
+  SweepPlan plan{.command = {.argv = play.words()}, .from = play.dir.path()};
+  plan.syscalls = {"unlink", "unlinkat", "rename", "renameat", "renameat2", "getdents64", "fsync"};
+  plan.blows = {Blow::Stop};
+  plan.prepare = [&] { play.set_up(); };
+  plan.while_stopped = [&](const Strike&) {
+    const int number =
+        ::renameat2(AT_FDCWD, stage.c_str(), AT_FDCWD, site.c_str(), RENAME_EXCHANGE);
+    landed += number == 0 ? 1 : 0;
+  };
+  // Both trees say the same: a part of one does not.
+  plan.check = [&](const Strike& strike) {
+    if (play.state() != "old") return unlike(strike, cat("there stands ", play.state()));
+    return strike.result.exit_code == 0 ? std::string() : unlike(strike, "not sealed");
+  };
+  const auto report = sweep(plan);
+  ASSERT_TRUE(report) << report.error().message;
+  std::cout << "a zombie goes on while its tree is removed\n" << report->text();
+  for (const std::string& failure : report->failures) ADD_FAILURE() << failure;
+  EXPECT_GT(landed, 0);
+  EXPECT_LT(landed, report->runs);
 }
 
 // A repeat after a death at any call finishes the one write, and makes no second.

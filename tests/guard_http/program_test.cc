@@ -107,6 +107,36 @@ TEST(HttpProgram, OneThatWasFrozenBeyondItsLeaseAdmitsNothingWhenItWakes) {
   EXPECT_EQ(at.upstream.landed().size(), 1U);
 }
 
+TEST(HttpProgram, UnderWarnWhatWouldBeRefusedPassesAndIsOnRecord) {
+  Program at;
+  Command command = at.proxy(at.port);
+  command.env.emplace_back("STINT_GUARD", "warn");
+  Child proxy(command);
+  ASSERT_TRUE(says(proxy, "admitting")) << proxy.err();
+  EXPECT_NE(proxy.err().find("UNSAFE"), std::string::npos) << proxy.err();
+  ASSERT_EQ(at.stint({"acquire", "site"}).out, "1\n");
+  EXPECT_EQ(at.put(at.port, "9").status, 200);
+  EXPECT_TRUE(wait_until([&] {
+    return at.stint.events({"write_would_be_refused", "never_issued", "proxy:"}) == 1;
+  }));
+  const Finished check = at.stint({"guard", "check", at.url()});
+  EXPECT_EQ(check.exit_code, 1) << check.out;
+  EXPECT_NE(check.out.find("fail"), std::string::npos) << check.out;
+  command.env.back().second = "perhaps";
+  EXPECT_EQ(run(command).exit_code, 2);
+}
+
+TEST(HttpProgram, CheckSaysWhatStandsThere) {
+  Program at;
+  EXPECT_EQ(at.stint({"guard", "check", at.url()}).exit_code, 69) << "nobody there";
+  Child proxy(at.proxy(at.port));
+  ASSERT_TRUE(says(proxy, "admitting")) << proxy.err();
+  const Finished check = at.stint({"guard", "check", at.url(), "--json"});
+  EXPECT_EQ(check.exit_code, 0) << check.out << check.err;
+  EXPECT_NE(check.out.find("a request without one is refused"), std::string::npos) << check.out;
+  EXPECT_TRUE(at.upstream.landed().empty());
+}
+
 TEST(HttpProgram, WrongWords) {
   const Stint stint;
   EXPECT_EQ(stint({"proxy"}).exit_code, 2);

@@ -372,5 +372,26 @@ TEST(SqlOwn, RenewalsAreNotBlockedAndTheNextHolderWaitsForTheTransaction) {
   EXPECT_EQ(writer.state_of(admit), "ST001");
 }
 
+// Writers of a lease that has ended do not stand side by side: a shared lock passes by whoever
+// waits for a stronger one, so that they could keep the next acquire waiting for ever.
+TEST(SqlOwn, WhoIsLateStandsInTheQueueAlone) {
+  const std::string database = guarded_database();
+  bench::Client store(cat("postgres://postgres@127.0.0.1:", server().port(), "/", database));
+  store.release(store.take("r"));
+  Session writer(database);
+  Session second(database);
+  Session watcher(database);
+  const std::string admit =
+      cat("SELECT stint.admit('r', 1, '", store.leases().generation().hex(), "')");
+  writer.must("BEGIN");
+  writer.must(admit);
+  second.must("BEGIN");
+  second.send(admit);
+  EXPECT_TRUE(blocked(second, watcher));
+  writer.must("COMMIT");
+  EXPECT_EQ(second.answer().state, "");
+  second.must("COMMIT");
+}
+
 }  // namespace
 }  // namespace stint::test
