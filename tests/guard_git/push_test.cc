@@ -135,7 +135,7 @@ TEST_F(GitPushTest, FencesThatAreNotWhatTheyShouldBeAreRefused) {
   plant("garbage\n");
   expect_untouched(world.push(a, grant), 1, "unreadable");
   plant(fence_text(grant, 9, "r"));
-  expect_untouched(world.push(a, grant), 13, "the fence stands at token 9");
+  expect_untouched(world.push(a, grant), 13, "the store was restored");
   plant(fence_text(grant, 1, "another"));
   expect_untouched(world.push(a, grant), 13, "another");
   // Our token, and somebody else's claim.

@@ -60,12 +60,13 @@ class Counter {
   };
 
   void play(const std::string& request, const Freeze& freeze, Tally& tally) {
-    const auto [cut, moment, seen] = freeze;
+    const std::size_t cut = freeze.cut;
+    const Moment moment = freeze.moment;
     const std::size_t before = world_.upstream.landed().size();
     const int heads = world_.upstream.heads();
     Client client(world_.port());
     ASSERT_TRUE(client.send(std::string_view(request).substr(0, cut)));
-    if (seen && cut >= request.find("\r\n\r\n") + 4) {
+    if (freeze.seen && cut >= request.find("\r\n\r\n") + 4) {
       ASSERT_TRUE(wait_until([&] { return world_.upstream.heads() > heads; }));
     }
     bool went_on = false;
