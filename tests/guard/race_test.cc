@@ -112,7 +112,7 @@ struct Tally {
 // A number that is kept in a file, or in a file of a directory that is published as a whole.
 class Counter {
  public:
-  Counter(const MemoryDir& dir, std::string name, bool tree)
+  Counter(const MemoryDir& dir, const std::string& name, bool tree)
       : path_(dir.file(name)), staging_(dir.file("staging-" + name)), tree_(tree) {}
 
   std::uint64_t read() const {

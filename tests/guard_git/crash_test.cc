@@ -152,7 +152,7 @@ TEST_F(GitCrash, OfTheClientAtEachSystemCallLeavesTheNextHolderFree) {
              std::string wrong;
              wait_until([&] { return (wrong = whole(before, pushed)).empty(); }, Millis(5'000));
              // What the client was told is true.
-             const auto code = strike.result.exit_code;
+             const int code = strike.result.exit_code.value_or(-1);
              if (wrong.empty() && code == 0 && world.main() != pushed)
                wrong = "told that it landed";
              if (wrong.empty() && (code == 1 || code == 69) && world.main() == pushed)
