@@ -5,6 +5,7 @@
 #include "service/fence_service.h"
 #include "service/lease_service.h"
 #include "service/ledger.h"
+#include "service/queue_service.h"
 #include "store/dir/dir_store.h"
 #include "store/memory/memory_store.h"
 #include "store/sqlite/sqlite_store.h"
@@ -115,7 +116,21 @@ Result<std::unique_ptr<Opened>> Opened::open(const OpenOptions& options, const C
   opened->leases_ = std::make_unique<service::LeaseService>(
       *opened->store_, *opened->ledger_, *life, clock, random, opened->anchors_.get());
   opened->fences_ = std::make_unique<service::FenceService>(*opened->store_, clock);
+  opened->make_queue_ = [made = opened.get(), &clock,
+                         &random]() -> Result<std::unique_ptr<api::Queue>> {
+    return std::unique_ptr<api::Queue>(
+        std::make_unique<service::QueueService>(*made->store_, *made->ledger_, clock, random));
+  };
   return opened;
+}
+
+Result<api::Queue*> Opened::queue() {
+  if (!queue_) {
+    auto made = make_queue_();
+    if (!made) return made.error();
+    queue_ = std::move(*made);
+  }
+  return queue_.get();
 }
 
 Result<std::unique_ptr<store::Store>> open_store(const OpenOptions& options, const Clock& clock) {

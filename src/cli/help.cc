@@ -11,11 +11,11 @@
 namespace stint::cli {
 namespace {
 
-constexpr std::array<const Command*, 28> kAll = {
-    &kRun,    &kAcquire, &kRenew,   &kRelease, &kCheck,   &kProgress,   &kTransfer,
-    &kRevoke, &kWrite,   &kPublish, &kPush,    &kSeal,    &kProxy,      &kAdmit,
-    &kGuard,  &kCron,    &kLs,      &kShow,    &kHistory, &kEvents,     &kWatch,
-    &kForget, &kConfig,  &kDoctor,  &kStore,   &kVersion, &kCompletion, &kHelp};
+constexpr std::array<const Command*, 30> kAll = {
+    &kRun,    &kAcquire, &kRenew, &kRelease, &kCheck,      &kProgress, &kTransfer, &kRevoke,
+    &kWrite,  &kPublish, &kPush,  &kSeal,    &kProxy,      &kAdmit,    &kQueue,    &kWork,
+    &kGuard,  &kCron,    &kLs,    &kShow,    &kHistory,    &kEvents,   &kWatch,    &kForget,
+    &kConfig, &kDoctor,  &kStore, &kVersion, &kCompletion, &kHelp};
 
 struct Variable {
   std::string_view name;
