@@ -2,6 +2,7 @@
 
 #include "app/modules.h"
 #include "base/text.h"
+#include "queue/dir_queue.h"
 #include "service/fence_service.h"
 #include "service/lease_service.h"
 #include "service/ledger.h"
@@ -116,8 +117,13 @@ Result<std::unique_ptr<Opened>> Opened::open(const OpenOptions& options, const C
   opened->leases_ = std::make_unique<service::LeaseService>(
       *opened->store_, *opened->ledger_, *life, clock, random, opened->anchors_.get());
   opened->fences_ = std::make_unique<service::FenceService>(*opened->store_, clock);
-  opened->make_queue_ = [made = opened.get(), &clock,
+  opened->make_queue_ = [made = opened.get(), url = options.url, &clock,
                          &random]() -> Result<std::unique_ptr<api::Queue>> {
+    // On a mount the queue is plain files that people can see, beside the store's own.
+    if (url.scheme == "dir") {
+      return std::unique_ptr<api::Queue>(std::make_unique<queue::DirQueue>(
+          url.path + "/queues", made->ledger_.get(), clock, random));
+    }
     return std::unique_ptr<api::Queue>(
         std::make_unique<service::QueueService>(*made->store_, *made->ledger_, clock, random));
   };

@@ -130,7 +130,8 @@ void QueuePlay::judge(int items) {
   std::set<std::string> completed;
   int stale = 0;
   for (int n = 0; n < 2; ++n) {
-    for (const std::string_view line : split(trim(read_text(journal(n))), '\n')) {
+    const std::string text = read_text(journal(n));
+    for (const std::string_view line : split(trim(text), '\n')) {
       const auto words = split(line, ' ');
       if (words.size() < 3) continue;
       stale += words[0] == "stale" ? 1 : 0;
