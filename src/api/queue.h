@@ -78,6 +78,7 @@ struct ClaimRequest {
   Millis ttl{0};  // zero: the item's own
   bool start = false;
   bool reports = false;
+  bool will_wait = false;  // if there is nothing, on watch(): whoever puts something then wakes it
 };
 
 struct ClaimedItem {
@@ -185,7 +186,7 @@ class Queue {
   // The janitor: settles claims that ran out or stalled, by one fenced step each.   G8
   virtual Result<Tended> tend(const core::QueueName& queue) = 0;
 
-  // Wakes when there may be something to claim.
+  // Wakes when there may be something to claim, after a claim that said that it would wait.
   virtual Result<std::unique_ptr<Watch>> watch(const core::QueueName& queue) = 0;
   // Wakes when an operator has moved the claimed item.
   virtual Result<std::unique_ptr<Watch>> watch_item(const core::ItemId& id) = 0;

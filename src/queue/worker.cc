@@ -17,6 +17,7 @@ namespace {
 
 constexpr Millis kLongestWait{30'000};  // a wake-up may be lost with its writer
 constexpr Millis kTroubleWait{1000};
+constexpr Millis kShortestKept{1000};
 constexpr int kLater = 75;  // the command's exit code for "not now"
 
 bool ends(int signal) {
@@ -50,7 +51,8 @@ class Worker {
                                    .claim = Claim::make(random_),
                                    .ttl = request_.ttl,
                                    .start = false,
-                                   .reports = request_.reports});
+                                   .reports = request_.reports,
+                                   .will_wait = !request_.until_empty});
       if (!claimed) {
         if (claimed.error().code == Code::Invalid || !trouble(claimed.error())) {
           return claimed.error();
@@ -110,10 +112,14 @@ class Worker {
 
   void one(const api::ClaimedItem& claimed, MonoTime sent_at) {
     begun_ = true;
+    with_empty_ = true;
     const api::ItemRef ref{claimed.item.id, claimed.item.item.epoch};
-    ItemLeases both(queue_, leases_, ref, request_.ttl);
-    holder::Taken with;
     Millis granted = claimed.granted_ttl;
+    // Too short to be kept by renewals: it is kept for longer.
+    ttl_ = granted < kShortestKept ? kShortestKept : request_.ttl;
+    if (granted < kShortestKept && !renew(ref, granted, sent_at)) return;
+    ItemLeases both(queue_, leases_, ref, ttl_);
+    holder::Taken with;
     if (request_.with && !take_with(both, ref, with, granted, sent_at)) return;
     // From here on its worker's death is no proof that nothing was done.
     sent_at_ = sent_at;
@@ -154,17 +160,22 @@ class Worker {
         give_back(ref);
         return false;
       }
-      const MonoTime renewed_at = clock_.mono();
-      auto renewed = queue_.renew(ref, request_.ttl);
-      if (renewed && std::holds_alternative<api::ItemLost>(*renewed)) {
-        ++end_.lost;
-        return false;
-      }
-      if (renewed) {
-        granted = std::get<api::ItemDone>(*renewed).granted_ttl;
-        sent_at = renewed_at;
-      }
+      if (!renew(ref, granted, sent_at)) return false;
     }
+  }
+
+  // False: the claim is lost.
+  bool renew(const api::ItemRef& ref, Millis& granted, MonoTime& sent_at) {
+    const MonoTime now = clock_.mono();
+    auto renewed = queue_.renew(ref, ttl_);
+    if (!renewed) return true;  // it may have happened: what was granted before still counts
+    if (std::holds_alternative<api::ItemLost>(*renewed)) {
+      ++end_.lost;
+      return false;
+    }
+    granted = std::get<api::ItemDone>(*renewed).granted_ttl;
+    sent_at = now;
+    return true;
   }
 
   void give_back(const api::ItemRef& ref) {
@@ -298,6 +309,7 @@ class Worker {
   WorkEnd end_;
   MonoTime idle_since_{};
   MonoTime sent_at_{};
+  Millis ttl_{0};           // of the claim at hand; zero: as long as before
   bool begun_ = false;      // the store has answered once
   bool with_empty_ = true;  // the last tree was seen empty
 };

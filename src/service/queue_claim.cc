@@ -94,6 +94,7 @@ Result<api::PutAnswer> QueueService::put(const api::PutRequest& request) {
   if (!limits) return limits.error();
   std::optional<core::ItemId> id;
   int unknowns = 0;
+  bool rings = false;  // somebody waits: the bell is taken away in the same commit
   for (int tries = 0; tries < kMostTries; ++tries) {
     auto base = ground();
     if (!base) return base.error();
@@ -113,6 +114,11 @@ Result<api::PutAnswer> QueueService::put(const api::PutRequest& request) {
       step.expect = store::Expect::Absent;
       step.value = id->text();
     }
+    const std::size_t bell_at = steps->size();
+    Step& bell = steps->emplace_back();
+    bell.kind = rings ? Step::Kind::Remove : Step::Kind::Check;
+    bell.key = bell_key(request.queue);
+    bell.expect = rings ? store::Expect::Any : store::Expect::Absent;
     const std::size_t ground_at = steps->size();
     steps->insert(steps->end(), base->checks.begin(), base->checks.end());
     auto done = store_.commit(*steps, store::Sync::Durable);
@@ -132,6 +138,10 @@ Result<api::PutAnswer> QueueService::put(const api::PutRequest& request) {
       forget_ground();
       continue;
     }
+    if (conflict->step == bell_at) {
+      rings = true;
+      continue;
+    }
     // It is there: from the try whose answer was lost, or (hardly ever) another's of the same name.
     auto there = look(*id);
     if (!there) return there.error();
@@ -148,6 +158,29 @@ Result<api::PutAnswer> QueueService::put(const api::PutRequest& request) {
     id.reset();
   }
   return unavailable(cat("the queue ", quoted(request.queue.text()), " changes too fast"));
+}
+
+// Before the last look of a claim that will wait: what is put after it finds the bell.
+Status QueueService::hang_bell(const core::QueueName& queue) {
+  Step step;
+  step.kind = Step::Kind::Set;
+  step.key = bell_key(queue);
+  step.expect = store::Expect::Absent;  // another's will do
+  step.value = "{}";
+  auto done = store_.commit({step}, store::Sync::Relaxed);
+  if (!done && done.error().code != Code::UnknownOutcome) return done.error();
+  return {};
+}
+
+// Apart from the commit that brought something: who dies in between leaves the waiters asleep for
+// 30 s at the most.
+void QueueService::ring(const core::QueueName& queue) {
+  auto bell = store_.read({bell_key(queue)});
+  if (!bell || !bell->entries.front().present()) return;
+  Step step;
+  step.kind = Step::Kind::Remove;
+  step.key = bell_key(queue);
+  [[maybe_unused]] const bool rung = store_.commit({step}, store::Sync::Relaxed).has_value();
 }
 
 // An item that comes before those that this service has in mind is to be seen at once.
@@ -316,6 +349,7 @@ Result<api::ClaimAnswer> QueueService::claim(const api::ClaimRequest& request) {
                             .start = request.start,
                             .reports = request.reports};
   bool looked_everywhere = false;
+  bool bell = false;
   for (int tries = 0; tries < kMostTries; ++tries) {
     if (!looked_everywhere && due_for_tending(request.queue)) {
       if (auto done = tend(request.queue); !done) return done.error();
@@ -327,7 +361,12 @@ Result<api::ClaimAnswer> QueueService::claim(const api::ClaimRequest& request) {
     auto entry = candidate(request.queue);
     if (!entry) return entry.error();
     if (!*entry) {
-      if (looked_everywhere) break;
+      if (looked_everywhere && (!request.will_wait || bell)) break;
+      if (looked_everywhere) {
+        if (auto hung = hang_bell(request.queue); !hung) return hung.error();
+        bell = true;
+        looked_everywhere = false;
+      }
       const MutexLock lock(mutex_);
       candidates_[request.queue].tended.reset();
       continue;
@@ -459,6 +498,7 @@ Status QueueService::promote(const core::QueueName& queue, api::Tended& tended) 
       moved = moved || *done;
     }
   }
+  if (moved) ring(queue);
   const MutexLock lock(mutex_);
   if (moved) candidates_[queue].found.clear();
   return {};

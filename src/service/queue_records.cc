@@ -176,9 +176,7 @@ std::string shelf_prefix(Shelf shelf, const core::QueueName& queue) {
 std::string shelf_key(Shelf shelf, const core::ItemId& id) {
   return shelf_prefix(shelf, id.queue()) + id.suffix();
 }
-std::string waiting_topic(const core::QueueName& queue) {
-  return cat(word(Shelf::Ready), queue.text(), ':', topic(Shelf::Ready));
-}
+std::string bell_key(const core::QueueName& queue) { return cat("idle/", queue.text(), ":i"); }
 std::string due_prefix(const core::QueueName& queue) {
   return cat("due/", queue.text(), ":d", kUnit);
 }

@@ -11,13 +11,13 @@
 //   to/Q:d<1F>O<1F>S     finds those that are reserved for the owner O
 //   pace/Q:p<1F>S        the progress timer of a claimed item, where one is used
 //   uniq/Q:u<1F>KEY      the item that has the unique key
-//   stop/ID              an operator moved the item while it was claimed: wakes its worker
+//   idle/Q:i             somebody waits for work: whoever brings some takes it away, which wakes
+//   them stop/ID              an operator moved the item while it was claimed: wakes its worker
 //   blob/ID<1F>WHAT.N    a content that is too large for the item's own record, in pieces
 //
 // An item is ONE record that moves from shelf to shelf: so each change of its state is one
 // compare-and-commit, and a follow-up is one step of its parent's commit. What stands before the
-// <1F> is also what waiters listen to: those that wait for work (Q:w) are not woken by heartbeats
-// and completions.
+// <1F> is what some stores wake by: waiters are not woken by heartbeats and completions.
 #pragma once
 
 #include <array>
@@ -41,7 +41,7 @@ constexpr std::string_view kQueuePrefix = "queue/";
 std::string queue_key(const core::QueueName& queue);
 std::string shelf_prefix(Shelf shelf, const core::QueueName& queue);
 std::string shelf_key(Shelf shelf, const core::ItemId& id);
-std::string waiting_topic(const core::QueueName& queue);  // what a waiting worker watches
+std::string bell_key(const core::QueueName& queue);
 std::string due_prefix(const core::QueueName& queue);
 std::string due_key(const core::ItemId& id, WallTime not_before);
 std::string reserved_prefix(const core::QueueName& queue);

@@ -183,6 +183,8 @@ Result<std::optional<QueueService::Settled>> QueueService::settle(const core::It
     }
     if (!events.empty()) ledger_.appended(committed->revision);
     remember(settled, verb, std::move(after), *committed);
+    const bool waits = settled.seen.shelf == Shelf::Ready || settled.seen.shelf == Shelf::Later;
+    if (waits && !decision.change->dropped) ring(id.queue());
     return Answer(std::move(settled));
   }
   return unsettled(
@@ -318,6 +320,9 @@ Result<api::ItemAnswer> QueueService::complete(const api::Completion& completion
     if (!yes->repeated) ++completions_;
     // Of a repetition nobody knows which they were but the ledger.
     if (!yes->repeated) yes->follow_ups = std::move(follow_ups);
+    std::set<core::QueueName> fed;
+    for (const core::ItemId& id : yes->follow_ups) fed.insert(id.queue());
+    for (const core::QueueName& queue : fed) ring(queue);
   }
   return done;
 }
@@ -382,7 +387,7 @@ api::QueueTraffic QueueService::traffic() const {
 }
 
 Result<std::unique_ptr<Watch>> QueueService::watch(const core::QueueName& queue) {
-  return store_.watch(waiting_topic(queue));
+  return store_.watch(bell_key(queue));
 }
 
 Result<std::unique_ptr<Watch>> QueueService::watch_item(const core::ItemId& id) {

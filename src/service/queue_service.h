@@ -137,6 +137,9 @@ class QueueService final : public api::Queue {
   void count_moved(const Settled& settled, api::Tended& tended);
   Result<api::ClaimAnswer> claimed(Settled settled);
   void note_put(const core::ItemId& id);
+  // Says that somebody waits; wakes those who do.
+  Status hang_bell(const core::QueueName& queue);
+  void ring(const core::QueueName& queue);
 
   // queue_look.cc
   Result<Seen> seen_of(const core::ItemId& id, Shelf shelf, const store::Entry& entry) const;

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <thread>
 
+#include "os/clock.h"
+#include "os/pause.h"
 #include "tests/conformance/queue_fixture.h"
 
 namespace stint::testing {
@@ -257,6 +259,29 @@ TEST_P(QueueVerbs, ManyWorkersGetEveryItemOnce) {
   std::ranges::sort(got);
   EXPECT_EQ(std::unique(got.begin(), got.end()), got.end());
   EXPECT_EQ(got.size(), static_cast<std::size_t>(kItems));
+}
+
+// A worker that found nothing sleeps until something is put, also by another process.
+TEST_P(QueueVerbs, APutWakesWhoSaidThatItWouldWait) {
+  ASSERT_TRUE(queue_.configure({queue_name("builds"), {}}));
+  auto watch = queue_.watch(queue_name("builds"));
+  ASSERT_TRUE(watch);
+  (*watch)->acknowledge();
+  const auto nothing = queue_.claim({.queue = queue_name("builds"),
+                                     .owner = owner("ann"),
+                                     .claim = client_.base.claim(),
+                                     .will_wait = true});
+  ASSERT_TRUE(nothing.has_value());
+  ASSERT_TRUE(std::holds_alternative<api::EmptyQueue>(*nothing));
+  (*watch)->acknowledge();
+  QueueClient other(*site_);
+  ASSERT_TRUE(other.queue.put(request("x")));
+  // Said as bool: what front() gives is a proxy into a vector that is gone.
+  const auto woken = [&]() -> bool {
+    return os::wait_readable({(*watch)->fd()}, os::SystemClock().mono() + Millis(20)).front();
+  };
+  EXPECT_TRUE(site_->eventually(woken));
+  EXPECT_TRUE(claim());
 }
 
 }  // namespace

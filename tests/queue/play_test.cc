@@ -84,10 +84,10 @@ void QueuePlay::play(int items, TcpProxy* proxy) {
   ASSERT_EQ(player({"put", urls_[0], cat(items)}).exit_code, 0);
   for (int n = 0; n < 2; ++n) start(n);
   SeededRandom random(20261115);
-  // At least six faults, and until nothing is left; each of the kinds comes.
+  // At least a few faults, and until nothing is left; each of the kinds comes.
   int rounds = 0;
   const MonoTime until = now() + Millis(120'000 + 200 * items);
-  while (now() < until && (rounds < 6 || left() > 0)) {
+  while (now() < until && (rounds < 4 || left() > 0)) {
     if (left() > 0) fault(random, proxy);
     os::pause_for(Millis(static_cast<std::int64_t>(random.below(700))));
     ++rounds;
@@ -154,6 +154,12 @@ void QueuePlay::judge(int items) {
 TEST_F(QueuePlay, OnSqlite) {
   urls_.fill(cat("sqlite:", dir_.file("play.db"), "?timeout=60s"));
   play(plays(200), nullptr);
+}
+
+// Plain files: the second implementation.
+TEST_F(QueuePlay, OnADirectory) {
+  urls_.fill(cat("dir:", dir_.file("mount")));
+  play(plays(60), nullptr);
 }
 
 TEST_F(QueuePlay, OnRedis) {
