@@ -10,11 +10,6 @@
 namespace stint::queue {
 namespace {
 
-std::string text_of(const Notes& notes, const std::string& key) {
-  const auto found = notes.find(key);
-  return found == notes.end() ? std::string() : found->second;
-}
-
 void sooner(std::optional<Millis>& next, Millis other) {
   const Millis at = std::max(other, Millis(1));
   next = next ? std::min(*next, at) : at;

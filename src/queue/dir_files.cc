@@ -51,6 +51,11 @@ Notes decode_notes(std::string_view text) {
   return out;
 }
 
+std::string text_of(const Notes& notes, const std::string& key) {
+  const auto found = notes.find(key);
+  return found == notes.end() ? std::string() : found->second;
+}
+
 Notes notes_of(const core::ItemLimits& limits) {
   return {{"max_attempts", cat(limits.max_attempts)},
           {"claim_ttl_ms", cat(limits.claim_ttl.count())},
@@ -78,6 +83,10 @@ Result<core::ItemLimits> limits_of(const Notes& notes) {
   limits.backoff_max = millis(notes, "backoff_max_ms");
   if (auto ok = core::check_limits(limits); !ok) return unavailable(ok.error().message);
   return limits;
+}
+
+std::string note_path(const Place& place, std::uint64_t epoch, std::string_view what) {
+  return cat("about/", place.suffix, "/e", epoch, ".", what);
 }
 
 std::string_view folder_of(core::ItemState state) {

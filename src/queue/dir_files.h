@@ -28,6 +28,8 @@ namespace stint::queue {
 using Notes = std::map<std::string, std::string>;
 std::string encode(const Notes& notes);
 Notes decode_notes(std::string_view text);
+// Empty: there is no such key.
+std::string text_of(const Notes& notes, const std::string& key);
 Notes notes_of(const core::ItemLimits& limits);
 Result<core::ItemLimits> limits_of(const Notes& notes);
 
@@ -45,6 +47,8 @@ struct Place {
 // Empty: not one of ours.
 std::optional<Place> parse_place(const std::string& folder, const std::string& worker,
                                  const std::string& name);
+// about/ITEM/eN.WHAT
+std::string note_path(const Place& place, std::uint64_t epoch, std::string_view what);
 std::string_view folder_of(core::ItemState state);
 std::string stem_of(const std::string& suffix, Token epoch);  // ITEM.eN
 // A label as a folder's name.

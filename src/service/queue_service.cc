@@ -107,12 +107,66 @@ std::optional<QueueService::Seen> QueueService::assume(const core::ItemId& id) {
   return seen;
 }
 
+// What the law says of the item as it was seen.
+Result<QueueService::Attempt> QueueService::judge(Seen seen, const core::ItemVerb& verb) {
+  core::Context context{.floor = {}, .now_wall = wall_of(seen)};
+  std::vector<Step> checks;
+  if (std::holds_alternative<core::ItemOrder>(verb)) {  // it moves the epoch
+    auto base = ground();
+    if (!base) return base.error();
+    if (!base->usable) return base->usable.error();
+    context.floor = base->floor;
+    checks = base->checks;
+  }
+  auto decision = core::decide({seen.stored.item, seen.timers}, verb, context);
+  return Attempt{.settled = {.decision = std::move(decision), .seen = std::move(seen)},
+                 .after = {},
+                 .checks = std::move(checks),
+                 .now = context.now_wall};
+}
+
+// One commit under everything that was seen. REQUIRES: there is a change.
+Result<store::CommitAnswer> QueueService::carry_out(Attempt& attempt, const core::ItemVerb& verb,
+                                                    const MakeExtra& make_extra) {
+  const Seen& seen = attempt.settled.seen;
+  const core::ItemChange& change = *attempt.settled.decision.change;
+  Extra extra;
+  if (make_extra) {
+    auto made = make_extra(seen);
+    if (!made) return made.error();
+    extra = std::move(*made);
+  }
+  for (std::size_t at = 0; at < extra.before.size(); at += kStepsAhead) {
+    const auto from = extra.before.begin() + static_cast<std::ptrdiff_t>(at);
+    const std::size_t end = std::min(at + kStepsAhead, extra.before.size());
+    auto ahead = store_.commit({from, extra.before.begin() + static_cast<std::ptrdiff_t>(end)},
+                               store::Sync::Relaxed);
+    if (!ahead) return ahead.error();
+  }
+  attempt.after = seen.stored;
+  attempt.after.item = change.item;
+  if (extra.checkpoint) attempt.after.checkpoint = *extra.checkpoint;
+  if (extra.result) attempt.after.result = *extra.result;
+  auto steps = plan(seen, verb, attempt.after, change);
+  auto events = plan_events(seen, verb, change, attempt.now);
+  const bool tells = !events.empty();
+  for (auto* more : {&extra.steps, &attempt.checks, &events}) {
+    std::move(more->begin(), more->end(), std::back_inserter(steps));
+  }
+  auto done = store_.commit(steps, sync_of(verb, store_.capabilities()));
+  if (!done) return done;
+  if (const auto* committed = std::get_if<store::Committed>(&*done); committed && tells) {
+    ledger_.appended(committed->revision);
+  }
+  return done;
+}
+
 Result<std::optional<QueueService::Settled>> QueueService::settle(const core::ItemId& id,
                                                                   const core::ItemVerb& verb,
                                                                   const MakeExtra& make_extra) {
   using Answer = std::optional<Settled>;
-  const bool moves_epoch = std::holds_alternative<core::ItemOrder>(verb);
-  bool may_assume = !moves_epoch;
+  const bool order = std::holds_alternative<core::ItemOrder>(verb);
+  bool may_assume = !order;
   int unknowns = 0;
   for (int tries = 0; tries < kMostTries; ++tries) {
     auto assumed = may_assume ? assume(id) : std::nullopt;
@@ -122,69 +176,34 @@ Result<std::optional<QueueService::Settled>> QueueService::settle(const core::It
       if (unknowns > 0) return still_unknown(id);
       return Answer();
     }
-    Seen& seen = **looked;
-    core::Context context{.floor = {}, .now_wall = wall_of(seen)};
-    std::vector<Step> checks;
-    if (moves_epoch) {
-      auto base = ground();
-      if (!base) return unsettled(base.error(), unknowns);
-      if (!base->usable) return base->usable.error();
-      context.floor = base->floor;
-      checks = base->checks;
-    }
-    Settled settled{.decision = core::decide({seen.stored.item, seen.timers}, verb, context),
-                    .seen = std::move(seen)};
-    const core::ItemDecision& decision = settled.decision;
-    if (!decision.change) {
+    auto attempt = judge(std::move(**looked), verb);
+    if (!attempt) return unsettled(attempt.error(), unknowns);
+    Settled& settled = attempt->settled;
+    if (!settled.decision.change) {
       if (settled.seen.assumed) {
         may_assume = false;  // only what was read can say no
         continue;
       }
-      const bool no = decision.outcome == core::ItemOutcome::Lost ||
-                      decision.outcome == core::ItemOutcome::Refused;
+      const bool no = settled.decision.outcome == core::ItemOutcome::Lost ||
+                      settled.decision.outcome == core::ItemOutcome::Refused;
       if (unknowns > 0 && no) return still_unknown(id);
       return Answer(std::move(settled));
     }
-    Extra extra;
-    if (make_extra) {
-      auto made = make_extra(settled.seen);
-      if (!made) return unsettled(made.error(), unknowns);
-      extra = std::move(*made);
-    }
-    for (std::size_t at = 0; at < extra.before.size(); at += kStepsAhead) {
-      const auto from = extra.before.begin() + static_cast<std::ptrdiff_t>(at);
-      const auto to = extra.before.begin() +
-                      static_cast<std::ptrdiff_t>(std::min(at + kStepsAhead, extra.before.size()));
-      auto ahead = store_.commit({from, to}, store::Sync::Relaxed);
-      if (!ahead) return unsettled(ahead.error(), unknowns);
-    }
-    StoredItem after = settled.seen.stored;
-    after.item = decision.change->item;
-    if (extra.checkpoint) after.checkpoint = *extra.checkpoint;
-    if (extra.result) after.result = *extra.result;
-    auto steps = plan(settled.seen, verb, after, *decision.change);
-    for (auto* more : {&extra.steps, &checks}) {
-      std::move(more->begin(), more->end(), std::back_inserter(steps));
-    }
-    auto events = plan_events(settled.seen, verb, *decision.change, context.now_wall);
-    std::move(events.begin(), events.end(), std::back_inserter(steps));
-    auto done = store_.commit(steps, sync_of(verb, store_.capabilities()));
+    may_assume = false;
+    auto done = carry_out(*attempt, verb, make_extra);
     if (!done) {
       const bool again = done.error().code == Code::UnknownOutcome && ++unknowns < kMostUnknowns;
       if (!again) return unsettled(done.error(), unknowns);
-      may_assume = false;
       continue;
     }
     const auto* committed = std::get_if<store::Committed>(&*done);
     if (committed == nullptr) {
-      may_assume = false;
-      if (moves_epoch) forget_ground();
+      if (order) forget_ground();
       continue;
     }
-    if (!events.empty()) ledger_.appended(committed->revision);
-    remember(settled, verb, std::move(after), *committed);
+    remember(settled, verb, std::move(attempt->after), *committed);
     const bool waits = settled.seen.shelf == Shelf::Ready || settled.seen.shelf == Shelf::Later;
-    if (waits && !decision.change->dropped) ring(id.queue());
+    if (waits && !settled.decision.change->dropped) ring(id.queue());
     return Answer(std::move(settled));
   }
   return unsettled(

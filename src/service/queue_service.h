@@ -81,6 +81,12 @@ class QueueService final : public api::Queue {
     Seen seen;  // as it is afterwards
     Millis granted_ttl{0};
   };
+  struct Attempt {
+    Settled settled;
+    StoredItem after;
+    std::vector<store::Step> checks;
+    WallTime now{};
+  };
   using MakeExtra = std::function<Result<Extra>(const Seen&)>;
 
   struct Candidates {
@@ -105,6 +111,9 @@ class QueueService final : public api::Queue {
   // Look, decide, commit; again on a conflict, and a few times when the outcome is unknown.
   Result<std::optional<Settled>> settle(const core::ItemId& id, const core::ItemVerb& verb,
                                         const MakeExtra& extra);
+  Result<Attempt> judge(Seen seen, const core::ItemVerb& verb);
+  Result<store::CommitAnswer> carry_out(Attempt& attempt, const core::ItemVerb& verb,
+                                        const MakeExtra& make_extra);
   Result<api::ItemAnswer> answer(const core::ItemId& id, const core::ItemVerb& verb,
                                  const MakeExtra& extra = nullptr);
   std::vector<store::Step> plan(const Seen& seen, const core::ItemVerb& verb,
