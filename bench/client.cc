@@ -43,7 +43,8 @@ Client::Client(const std::string& url)
       leases_(std::make_unique<service::LeaseService>(
           *store_, *ledger_,
           must(service::begin_life(*store_, random_, clock_.wall(), nullptr, {})), clock_, random_,
-          nullptr)) {}
+          nullptr)),
+      queue_(std::make_unique<service::QueueService>(*store_, *ledger_, clock_, random_)) {}
 
 std::optional<api::Grip> Client::try_take(const std::string& name) {
   const Claim claim = Claim::make(random_);

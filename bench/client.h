@@ -11,6 +11,7 @@
 #include "os/random.h"
 #include "service/lease_service.h"
 #include "service/ledger.h"
+#include "service/queue_service.h"
 #include "store/seam.h"
 
 namespace stint::bench {
@@ -21,6 +22,8 @@ class Client {
   explicit Client(const std::string& url);
 
   api::Leases& leases() { return *leases_; }
+  api::Queue& queue() { return *queue_; }
+  store::Store& store() { return *store_; }
   // Nothing: it is held.
   std::optional<api::Grip> try_take(const std::string& name);
   // These end the program if they fail.
@@ -36,6 +39,7 @@ class Client {
   std::unique_ptr<store::Store> store_;
   std::unique_ptr<service::Ledger> ledger_;
   std::unique_ptr<service::LeaseService> leases_;
+  std::unique_ptr<service::QueueService> queue_;
 };
 
 }  // namespace stint::bench

@@ -69,12 +69,14 @@ std::vector<std::string> child_environment(const Environment& ours,
                                            const std::vector<holder::Ancestral>& ancestral,
                                            const ChildLeases& leases) {
   std::map<std::string, std::string> env = ours.all();
-  const holder::Ancestral& first = leases.innermost.front();
-  env["STINT_RESOURCE"] = first.resource.text();
+  if (!leases.innermost.empty()) {
+    const holder::Ancestral& first = leases.innermost.front();
+    env["STINT_RESOURCE"] = first.resource.text();
+    env["STINT_TOKEN"] = cat(first.token.number());
+    env["STINT_CLAIM"] = first.claim.hex();
+    env["STINT_GENERATION"] = first.generation.hex();
+  }
   env["STINT_OWNER"] = leases.owner.text();
-  env["STINT_TOKEN"] = cat(first.token.number());
-  env["STINT_CLAIM"] = first.claim.hex();
-  env["STINT_GENERATION"] = first.generation.hex();
   env["STINT_DEADLINE_MS"] = cat(leases.deadline_ms);
   env["STINT_DEADLINE_FILE"] = leases.deadline_file;
   env["STINT_PREVIOUS_PROGRESS"] = leases.previous_progress;

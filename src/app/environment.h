@@ -32,7 +32,8 @@ Result<std::vector<holder::Ancestral>> ancestral_leases(const Environment& envir
 
 // The child's environment: ours, with the innermost leases and all that the ancestors hold.
 struct ChildLeases {
-  std::vector<holder::Ancestral> innermost;  // the first one is STINT_RESOURCE
+  // The first one is STINT_RESOURCE. None: those of the ancestors stay.
+  std::vector<holder::Ancestral> innermost;
   Owner owner;
   std::int64_t deadline_ms = 0;
   std::string deadline_file;

@@ -2,9 +2,11 @@
 
 #include "app/modules.h"
 #include "base/text.h"
+#include "queue/dir_queue.h"
 #include "service/fence_service.h"
 #include "service/lease_service.h"
 #include "service/ledger.h"
+#include "service/queue_service.h"
 #include "store/dir/dir_store.h"
 #include "store/memory/memory_store.h"
 #include "store/sqlite/sqlite_store.h"
@@ -115,7 +117,26 @@ Result<std::unique_ptr<Opened>> Opened::open(const OpenOptions& options, const C
   opened->leases_ = std::make_unique<service::LeaseService>(
       *opened->store_, *opened->ledger_, *life, clock, random, opened->anchors_.get());
   opened->fences_ = std::make_unique<service::FenceService>(*opened->store_, clock);
+  opened->make_queue_ = [made = opened.get(), url = options.url, &clock,
+                         &random]() -> Result<std::unique_ptr<api::Queue>> {
+    // On a mount the queue is plain files that people can see, beside the store's own.
+    if (url.scheme == "dir") {
+      return std::unique_ptr<api::Queue>(std::make_unique<queue::DirQueue>(
+          url.path + "/queues", made->ledger_.get(), clock, random));
+    }
+    return std::unique_ptr<api::Queue>(
+        std::make_unique<service::QueueService>(*made->store_, *made->ledger_, clock, random));
+  };
   return opened;
+}
+
+Result<api::Queue*> Opened::queue() {
+  if (!queue_) {
+    auto made = make_queue_();
+    if (!made) return made.error();
+    queue_ = std::move(*made);
+  }
+  return queue_.get();
 }
 
 Result<std::unique_ptr<store::Store>> open_store(const OpenOptions& options, const Clock& clock) {

@@ -1,11 +1,13 @@
 // From a store URL to the objects behind it. The only place that names a concrete store.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "api/events.h"
 #include "api/fences.h"
 #include "api/leases.h"
+#include "api/queue.h"
 #include "app/state_files.h"
 #include "app/store_url.h"
 #include "base/random.h"
@@ -17,6 +19,7 @@ namespace stint::service {
 class Ledger;
 class LeaseService;
 class FenceService;
+class QueueService;
 }  // namespace stint::service
 
 namespace stint::app {
@@ -38,6 +41,8 @@ class Opened {
   api::Leases& leases();
   api::Events& events();
   api::Fences& fences();
+  // Made when it is first asked for.
+  Result<api::Queue*> queue();
   // What this store can lose of what it has acknowledged; empty: it claims to lose nothing.
   std::string caveat() const;
   // Refusals that were counted are written now, apart from any answer.
@@ -50,6 +55,8 @@ class Opened {
   std::unique_ptr<service::Ledger> ledger_;
   std::unique_ptr<service::LeaseService> leases_;
   std::unique_ptr<service::FenceService> fences_;
+  std::function<Result<std::unique_ptr<api::Queue>>()> make_queue_;
+  std::unique_ptr<api::Queue> queue_;
 };
 
 // The bare store behind the URL, without a look at its life: for examining and moving it.

@@ -58,9 +58,11 @@ Result<std::vector<std::string>> RunFiles::environment(const holder::RunRequest&
     leases.innermost.push_back({kept.grip.resource, generation, kept.grip.token, kept.grip.claim});
   }
   // The first that was named leads; with --or it is the one that was free.
-  const auto first =
-      std::ranges::find(leases.innermost, request.resources.front(), &holder::Ancestral::resource);
-  if (first != leases.innermost.end()) std::iter_swap(leases.innermost.begin(), first);
+  if (!request.resources.empty()) {
+    const auto first = std::ranges::find(leases.innermost, request.resources.front(),
+                                         &holder::Ancestral::resource);
+    if (first != leases.innermost.end()) std::iter_swap(leases.innermost.begin(), first);
+  }
   leases.owner = request.owner;
   leases.deadline_ms = wall_ms(deadline_at);
   if (!deadline_file_.empty()) {

@@ -26,6 +26,8 @@ extern const Command kPublish;
 extern const Command kForget;
 extern const Command kPush;
 extern const Command kCron;
+extern const Command kQueue;
+extern const Command kWork;
 extern const Command kProxy;
 extern const Command kConfig;
 extern const Command kDoctor;

@@ -11,17 +11,17 @@
 namespace stint::cli {
 namespace {
 
-constexpr std::array<const Command*, 28> kAll = {
-    &kRun,    &kAcquire, &kRenew,   &kRelease, &kCheck,   &kProgress,   &kTransfer,
-    &kRevoke, &kWrite,   &kPublish, &kPush,    &kSeal,    &kProxy,      &kAdmit,
-    &kGuard,  &kCron,    &kLs,      &kShow,    &kHistory, &kEvents,     &kWatch,
-    &kForget, &kConfig,  &kDoctor,  &kStore,   &kVersion, &kCompletion, &kHelp};
+constexpr std::array<const Command*, 30> kAll = {
+    &kRun,    &kAcquire, &kRenew, &kRelease, &kCheck,      &kProgress, &kTransfer, &kRevoke,
+    &kWrite,  &kPublish, &kPush,  &kSeal,    &kProxy,      &kAdmit,    &kQueue,    &kWork,
+    &kGuard,  &kCron,    &kLs,    &kShow,    &kHistory,    &kEvents,   &kWatch,    &kForget,
+    &kConfig, &kDoctor,  &kStore, &kVersion, &kCompletion, &kHelp};
 
 struct Variable {
   std::string_view name;
   std::string_view meaning;
 };
-constexpr std::array<Variable, 16> kVariables = {{
+constexpr std::array<Variable, 20> kVariables = {{
     {"STINT_STORE", "the store's URL; a child of run gets it without a password"},
     {"STINT_STORE_FILE",
      "a file (0600) with the whole URL; counts before STINT_STORE if it is the same store"},
@@ -40,6 +40,10 @@ constexpr std::array<Variable, 16> kVariables = {{
     {"STINT_GUARD",
      "warn: writes that a guard would refuse are made all the same, and recorded. NOT safe: only "
      "for finding out what a guard would refuse. Seals take no notice of it"},
+    {"STINT_ITEM", "set for a child of work: the item's id"},
+    {"STINT_EPOCH", "the epoch of its claim"},
+    {"STINT_PAYLOAD_FILE", "a file with its payload, which is also on standard input"},
+    {"STINT_CHECKPOINT_FILE", "a file with what the worker before had saved; empty: nothing"},
     {"STINT_LOST_CAUSE", "set for the --on-lost command"},
     {"XDG_STATE_HOME",
      "where the default store, claims and anchors are kept (default ~/.local/state)"},

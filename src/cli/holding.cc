@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
+#include "cli/queue.h"
 #include "cli/session.h"
 
 namespace stint::cli {
@@ -65,9 +66,26 @@ int check_command(Session& session) {
                    [](api::Leases& leases, const api::Grip& grip) { return leases.check(grip); });
 }
 
+int item_progress(Session& session, const std::string& marker) {
+  auto id = core::ItemId::parse(*session.environment().get("STINT_ITEM"));
+  if (!id) return session.fail(id.error());
+  auto epoch = Token::parse(session.environment().get("STINT_EPOCH").value_or(""));
+  if (!epoch) return session.fail(invalid(cat("STINT_EPOCH: ", epoch.error().message)));
+  auto queue = open_queue(session);
+  if (!queue) return session.fail(queue.error());
+  auto answer = (*queue)->checkpoint({*id, *epoch}, marker, std::nullopt);
+  if (!answer) return session.fail(answer.error());
+  if (const auto* lost = std::get_if<api::ItemLost>(&*answer)) {
+    return session.fail({Code::Lost, describe_loss(*lost, *id, *epoch)});
+  }
+  return kDone;
+}
+
 int progress_command(Session& session) {
   const std::string marker = session.words().operands().front();
   const auto given = session.words().value("--resource");
+  // Inside 'stint work' it is the item that moves.
+  if (!given && session.environment().get("STINT_ITEM")) return item_progress(session, marker);
   const auto inherited = given ? given : session.environment().get("STINT_RESOURCE");
   if (!inherited)
     return session.fail(invalid("which resource? Use --resource (inside a run it is known)"));

@@ -54,10 +54,13 @@ void Session::warn(std::string_view line) const {
   std::fwrite(whole.data(), 1, whole.size(), stderr);
 }
 
+void Session::complain(const std::string& document) const {
+  std::fprintf(stderr, "%s\n", document.c_str());
+}
+
 int Session::fail(const Error& error, const api::Lease* lease, std::string_view cause) {
   if (json()) {
-    const std::string text = api::to_json(error, lease, cause);
-    std::fprintf(stderr, "%s\n", text.c_str());
+    complain(api::to_json(error, lease, cause));
   } else {
     warn(error.message);
   }

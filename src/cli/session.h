@@ -36,6 +36,7 @@ class Session {
   void say(std::string_view line) const;   // not with -q
   void warn(std::string_view line) const;  // also with -q
   int fail(const Error& error, const api::Lease* lease = nullptr, std::string_view cause = {});
+  void complain(const std::string& document) const;  // JSON, to stderr
   int held(const api::Refused& refused);
   int lost(const api::Lost& lost, Token offered);
   // Bold on a terminal that shows it.

@@ -1,14 +1,9 @@
 // The words of lease.h's enumerations, as they stand in records, JSON and on the command line.
-#include <array>
-#include <utility>
-
 #include "core/lease.h"
+#include "core/words.h"
 
 namespace stint::core {
 namespace {
-
-template <class Enum, std::size_t N>
-using Words = std::array<std::pair<Enum, std::string_view>, N>;
 
 constexpr Words<Reason, 10> kReasons = {{{Reason::First, "first"},
                                          {Reason::Released, "released"},
@@ -43,22 +38,6 @@ constexpr Words<State, 4> kStates = {{{State::Free, "free"},
                                       {State::Held, "held"},
                                       {State::Reserved, "reserved"},
                                       {State::Resting, "resting"}}};
-
-template <class Enum, std::size_t N>
-std::string_view word_of(const Words<Enum, N>& words, Enum value) {
-  for (const auto& [candidate, text] : words) {
-    if (candidate == value) return text;
-  }
-  return {};
-}
-
-template <class Enum, std::size_t N>
-std::optional<Enum> value_of(const Words<Enum, N>& words, std::string_view text) {
-  for (const auto& [value, candidate] : words) {
-    if (candidate == text) return value;
-  }
-  return std::nullopt;
-}
 
 }  // namespace
 

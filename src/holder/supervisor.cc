@@ -44,6 +44,7 @@ Result<std::unique_ptr<os::Tree>> Supervisor::start_tree() {
   options.environment = request_.environment;
   options.signal_mask = signals_.original_mask();
   options.kill_at = keeper_.state().kill_at;
+  options.input = request_.input;
   os::Fd output;
   os::Fd errors;
   if (request_.progress_on_output) {
@@ -146,6 +147,7 @@ bool Supervisor::turn() {
 void Supervisor::on_signals() {
   while (const auto received = signals_.take()) {
     if (received->number == SIGCHLD || received->number == SIGCONT) continue;
+    if (request_.keeps_signal && request_.keeps_signal(received->number)) continue;
     const bool ends = received->number == SIGINT || received->number == SIGTERM ||
                       received->number == SIGQUIT || received->number == SIGHUP;
     if (ends && ++terminations_ > 1) {

@@ -28,6 +28,9 @@ struct SuperviseRequest {
   std::function<void(const std::string&)> say;
   // The store's clock was set, by this much. Called on the keeper's thread.
   std::function<void(Millis)> clock_stepped;
+  int input = -1;  // the child's stdin, if not our own
+  // True: the signal was meant for the supervisor alone, and is not passed on. May be empty.
+  std::function<bool(int)> keeps_signal = {};
 };
 
 struct RunEnd {

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 
@@ -48,6 +49,19 @@ Result<std::string> read_file(const std::string& path, std::size_t limit) {
       return unavailable(cat(quoted(path), " is larger than ", limit, " bytes"));
     }
   }
+}
+
+Result<std::string> read_descriptor(int fd, std::size_t most) {
+  std::string content;
+  char buffer[4096];
+  while (content.size() < most) {
+    const ssize_t got = ::read(fd, buffer, std::min(sizeof buffer, most - content.size()));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return unavailable(errno_text("reading standard input"));
+    if (got == 0) break;
+    content.append(buffer, static_cast<std::size_t>(got));
+  }
+  return content;
 }
 
 Result<Fd> open_to_read(const std::string& path) {

@@ -14,6 +14,9 @@ namespace stint::os {
 // The whole content; Code::Unavailable if it cannot be read or is larger than `limit`.
 Result<std::string> read_file(const std::string& path, std::size_t limit = 1U << 20U);
 
+// What comes from a descriptor until its end; at most `most` bytes are taken.
+Result<std::string> read_descriptor(int fd, std::size_t most);
+
 // Code::Unavailable, or Denied, if it cannot be read.
 Result<Fd> open_to_read(const std::string& path);
 

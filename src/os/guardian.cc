@@ -46,6 +46,7 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   ::setpgid(0, 0);
   if (duty.foreground) ::tcsetpgrp(STDIN_FILENO, ::getpid());
+  if (options.input >= 0) ::dup2(options.input, STDIN_FILENO);
   if (options.output >= 0) ::dup2(options.output, STDOUT_FILENO);
   if (options.errors >= 0) ::dup2(options.errors, STDERR_FILENO);
   ::sigprocmask(SIG_SETMASK, &options.signal_mask, nullptr);
@@ -202,8 +203,8 @@ class Guardian {
 
 // The store's descriptors and everything else of the supervisor's are not ours.
 void close_others(const GuardianDuty& duty) {
-  std::array<int, 4> kept = {duty.alive_fd, duty.event_fd, duty.options->output,
-                             duty.options->errors};
+  std::array<int, 5> kept = {duty.alive_fd, duty.event_fd, duty.options->input,
+                             duty.options->output, duty.options->errors};
   std::sort(kept.begin(), kept.end());
   unsigned from = STDERR_FILENO + 1;
   for (const int fd : kept) {
@@ -214,7 +215,8 @@ void close_others(const GuardianDuty& duty) {
   ::close_range(from, ~0U, 0);
 }
 
-void close_output(const GuardianDuty& duty) {
+void close_streams(const GuardianDuty& duty) {
+  if (duty.options->input >= 0) ::close(duty.options->input);
   if (duty.options->output >= 0) ::close(duty.options->output);
   if (duty.options->errors >= 0) ::close(duty.options->errors);
 }
@@ -233,7 +235,7 @@ void guardian_main(const GuardianDuty& duty) {
   } else {
     duty.page->exec_error = errno;
   }
-  close_output(duty);
+  close_streams(duty);
   guardian.watch();
 }
 

@@ -35,6 +35,7 @@ struct TreeOptions {
   MonoTime kill_at{};
   int output = -1;  // the child's stdout and stderr, if not our own
   int errors = -1;
+  int input = -1;  // the child's stdin, if not our own
 };
 
 class Tree {

@@ -10,13 +10,13 @@
 #include <string_view>
 #include <vector>
 
+#include "base/base64.h"
 #include "base/result.h"
 
 namespace stint::store::etcd {
 
 using LeaseId = std::int64_t;
 
-std::string base64(std::string_view bytes);
 Result<std::string> from_base64(std::string_view text);
 
 struct KeyValue {

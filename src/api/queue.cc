@@ -1,0 +1,110 @@
+#include "api/queue.h"
+
+#include "base/sha256.h"
+#include "base/text.h"
+
+namespace stint::api {
+namespace {
+
+Status check_line(std::string_view what, const std::string& text, std::size_t most) {
+  if (text.size() <= most && is_utf8(text) && !has_control(text)) return {};
+  return invalid(cat(what, " is at most ", most, " bytes of UTF-8 in one line"));
+}
+
+void add(Sha256& sum, std::string_view part) {
+  sum.add(cat(part.size(), ":"));
+  sum.add(part);
+}
+
+}  // namespace
+
+std::string digest_of(const Completion& completion) {
+  Sha256 sum;
+  sum.add(completion.result ? "r" : "-");
+  if (completion.result) add(sum, *completion.result);
+  for (const FollowUp& next : completion.then) {
+    add(sum, next.queue.text());
+    add(sum, next.payload);
+  }
+  return to_hex(sum.done()).substr(0, 32);
+}
+
+Status check_data(std::string_view what, const std::string& data) {
+  if (data.size() <= kMostContentBytes) return {};
+  return invalid(cat(what, " is at most ", kMostContentBytes, " bytes, and this has ", data.size(),
+                     ": put what is larger into a file, and the file's name here"));
+}
+
+Status check_put(const PutRequest& request) {
+  if (auto ok = check_data("a payload", request.payload); !ok) return ok;
+  if (request.priority < core::kLowestPriority || request.priority > core::kHighestPriority) {
+    return invalid(
+        cat("a priority is a number from ", core::kLowestPriority, " to ", core::kHighestPriority));
+  }
+  constexpr Millis kLongest{std::int64_t{366} * 24 * 3600 * 1000};
+  if (request.delay.count() < 0 || request.delay > kLongest) {
+    return invalid("not-before is at most a year from now");
+  }
+  if (auto ok = check_line("a unique key", request.unique, kMostUniqueBytes); !ok) return ok;
+  std::size_t bytes = 0;
+  for (const std::string& label : request.labels) {
+    if (label.empty()) return invalid("a label is empty");
+    if (auto ok = check_line("a label", label, kMostLabelBytes); !ok) return ok;
+    bytes += label.size();
+  }
+  if (request.labels.size() > kMostLabels || bytes > kMostLabelBytes) {
+    return invalid(cat("at most ", kMostLabels, " labels, ", kMostLabelBytes, " bytes together"));
+  }
+  if (auto ok = check_line("who puts it", request.by, Owner::kMaxBytes); !ok) return ok;
+  return request.limits ? core::check_limits(*request.limits) : Status();
+}
+
+Status check_claim(const ClaimRequest& request) {
+  if (request.owner.empty()) return invalid("the owner is empty");
+  core::ItemLimits limits;
+  if (request.ttl.count() != 0) limits.claim_ttl = request.ttl;
+  return core::check_limits(limits);
+}
+
+Status check_ref(const ItemRef& ref) {
+  if (ref.epoch.issued() && ref.epoch.number() <= Token::kMax) return {};
+  return invalid("an epoch is a number above zero, as 'stint queue claim' gave it");
+}
+
+Status check_marker(const std::string& marker) {
+  return check_line("a marker", marker, kMostMarkerBytes);
+}
+
+Status check_why(const std::string& why, bool required) {
+  if (required && why.empty()) return invalid("--why is missing: say why, it goes on record");
+  return check_line("the why", why, kMostWhyBytes);
+}
+
+Status check_completion(const Completion& completion) {
+  if (auto ok = check_ref(completion.ref); !ok) return ok;
+  if (completion.result) {
+    if (auto ok = check_data("a result", *completion.result); !ok) return ok;
+  }
+  if (completion.then.size() > kMostFollowUps) {
+    return invalid(cat("at most ", kMostFollowUps, " follow-ups of one item"));
+  }
+  for (const FollowUp& next : completion.then) {
+    if (auto ok = check_data("the payload of a follow-up", next.payload); !ok) return ok;
+  }
+  return {};
+}
+
+Status check_order(const core::ItemOrder& order) {
+  if (order.expected && !order.expected->issued()) {
+    return invalid("an expected epoch is a number above zero, as 'stint queue show' tells it");
+  }
+  if (auto ok = check_line("who ordered it", order.by, Owner::kMaxBytes); !ok) return ok;
+  return check_why(order.why, true);
+}
+
+Error unknown_queue(const core::QueueName& queue) {
+  return invalid(cat("there is no queue ", quoted(queue.text()),
+                     ": 'stint queue put' makes one when it is told to --create it"));
+}
+
+}  // namespace stint::api

@@ -1,0 +1,21 @@
+// Several copies of one program, side by side: started together, told the same signals, waited for.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "os/signals.h"
+
+namespace stint::os {
+
+struct CrewEnd {
+  int worst = 0;  // the highest exit code; 128 + N: ended by signal N
+};
+
+// Every ending signal is passed on to all of them. Returns when the last one has ended.
+Result<CrewEnd> run_crew(const std::vector<std::string>& argv,
+                         const std::vector<std::string>& environment, std::size_t count,
+                         Signals& signals);
+
+}  // namespace stint::os

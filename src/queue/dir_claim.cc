@@ -1,0 +1,382 @@
+// The directory queue: putting, claiming, the janitor, looking.
+#include <algorithm>
+#include <cerrno>
+
+#include "base/sha256.h"
+#include "base/text.h"
+#include "os/files.h"
+#include "queue/dir_queue.h"
+
+namespace stint::queue {
+namespace {
+
+void sooner(std::optional<Millis>& next, Millis other) {
+  const Millis at = std::max(other, Millis(1));
+  next = next ? std::min(*next, at) : at;
+}
+
+}  // namespace
+
+Status DirQueue::configure(const api::QueueConfig& config) {
+  if (auto ok = core::check_limits(config.limits); !ok) return ok;
+  auto here = folder(config.name, true);
+  if (!here) return here.error();
+  const int error = here->write("queue.txt", encode(notes_of(config.limits)), nonce());
+  if (error == 0) return {};
+  return os::file_error("writing queue.txt", error);
+}
+
+Result<api::QueueConfig> DirQueue::config(const core::QueueName& queue) {
+  auto here = folder(queue);
+  if (!here) return here.error();
+  const auto notes = here->notes("queue.txt");
+  if (!notes) return api::unknown_queue(queue);
+  auto limits = limits_of(*notes);
+  if (!limits) return limits.error();
+  return api::QueueConfig{queue, *limits};
+}
+
+Result<std::vector<api::QueueConfig>> DirQueue::queues() {
+  std::vector<api::QueueConfig> out;
+  os::Directory root;
+  std::vector<std::string> names;
+  const int error = os::Directory::open(path_, root);
+  if (error == ENOENT) return out;
+  if (error != 0 || root.list(names) != 0) return os::file_error("listing the queues", error);
+  std::ranges::sort(names);
+  for (const std::string& name : names) {
+    auto queue = core::QueueName::parse(name);
+    if (!queue) continue;
+    if (auto one = config(*queue)) out.push_back(*one);
+  }
+  return out;
+}
+
+// ---- put
+
+Result<api::PutAnswer> DirQueue::put_as(const QueueFolder& folder, const core::ItemId& id,
+                                        const api::PutRequest& request,
+                                        const core::ItemLimits& limits, const std::string& parent) {
+  auto now = server_now(folder);
+  if (!now) return now.error();
+  Notes put = notes_of(limits);
+  put["put_by"] = request.by;
+  put["put_at_ms"] = cat(to_ms(*now));
+  if (!parent.empty()) put["parent"] = parent;
+  if (!request.unique.empty()) put["unique"] = request.unique;
+  std::size_t number = 0;
+  for (const std::string& label : request.labels) put[cat("label", number++)] = label;
+  int error = folder.make(cat("about/", id.suffix()));
+  if (error == 0) error = folder.write(cat("about/", id.suffix(), "/put"), encode(put), nonce());
+  const std::string stem = stem_of(id.suffix(), Token());
+  const std::string path = request.delay.count() > 0
+                               ? cat("later/", stem, ".", to_ms(*now + request.delay))
+                               : cat("queue/", stem);
+  if (error == 0) error = folder.write_new(path, request.payload, nonce());
+  if (error != 0 && error != EEXIST) return os::file_error("putting an item", error);
+  ++puts_;
+  wakes_.touch(id.queue().text());
+  return api::PutAnswer{.id = id, .existed = false};
+}
+
+Result<api::PutAnswer> DirQueue::put(const api::PutRequest& request) {
+  if (auto ok = api::check_put(request); !ok) return ok.error();
+  auto known = config(request.queue);
+  if (!known) {
+    if (known.error().code != Code::Invalid || !request.create) return known.error();
+    const core::ItemLimits limits = request.limits.value_or(core::ItemLimits{});
+    if (auto made = configure({request.queue, limits}); !made) return made.error();
+    known = api::QueueConfig{request.queue, limits};
+  }
+  auto here = folder(request.queue);
+  if (!here) return here.error();
+  std::optional<core::ItemId> id;
+  {
+    const MutexLock lock(mutex_);
+    id = ids_.make(request.queue, request.priority, clock_.wall(), random_);
+  }
+  if (!request.unique.empty()) {
+    const std::string path = cat("unique/", to_hex(sha256(request.unique)));
+    const int error = here->write_new(path, id->text(), nonce());
+    if (error == EEXIST) {
+      std::string text;
+      if (here->read(path, text) != 0) return unavailable("a unique key cannot be read");
+      auto other = core::ItemId::parse(trim(text));
+      if (!other) return unavailable("a unique key is damaged");
+      // Who took the key and died before it put the item: it is put now, under its name.
+      if (find(*here, other->suffix())) return api::PutAnswer{.id = *other, .existed = true};
+      id = *other;
+    } else if (error != 0) {
+      return os::file_error("taking a unique key", error);
+    }
+  }
+  return put_as(*here, *id, request, request.limits.value_or(known->limits), "");
+}
+
+// A file that somebody moved into queue/ by hand.
+void DirQueue::adopt(const QueueFolder& folder, const core::QueueName& queue,
+                     const std::string& name) {
+  auto known = config(queue);
+  auto now = server_now(folder);
+  if (!known || !now) return;
+  std::optional<core::ItemId> id;
+  {
+    const MutexLock lock(mutex_);
+    id = ids_.make(queue, 0, clock_.wall(), random_);
+  }
+  Notes put = notes_of(known->limits);
+  put["put_by"] = "by hand";
+  put["put_at_ms"] = cat(to_ms(*now));
+  put["label0"] = cat("file=", printable(name));
+  if (folder.make(cat("about/", id->suffix())) != 0) return;
+  if (folder.write(cat("about/", id->suffix(), "/put"), encode(put), nonce()) != 0) return;
+  folder.rename(cat("queue/", name), cat("queue/", stem_of(id->suffix(), Token())));
+}
+
+// ---- claim
+
+Result<std::optional<api::ClaimAnswer>> DirQueue::try_claim(const QueueFolder& folder,
+                                                            const api::ClaimRequest& request,
+                                                            const std::string& name) {
+  using Answer = std::optional<api::ClaimAnswer>;
+  const bool later = name.starts_with("later/");
+  const auto place = parse_place(later ? "later" : "queue", "", name.substr(6));
+  if (!place) return Answer();
+  auto id = core::ItemId::parse(cat(request.queue.text(), "-", place->suffix));
+  if (!id) return Answer();
+  auto seen = seen_of(folder, *id, *place);
+  if (!seen) {
+    if (!folder.there(place->path)) return Answer();
+    return seen.error();
+  }
+  const core::ClaimItem bid{.owner = request.owner,
+                            .claim = request.claim.hash(),
+                            .ttl = request.ttl,
+                            .start = request.start,
+                            .reports = request.reports};
+  const core::ItemDecision decision =
+      core::decide(seen->record, bid, {.floor = seen->next, .now_wall = seen->now});
+  if (!decision.change) return Answer();
+  const core::Item& item = decision.change->item;
+  const std::string chance = nonce();
+  const std::uint64_t epoch = item.epoch.number();
+  const std::string about = cat("about/", place->suffix, "/e", epoch, ".");
+  folder.make(cat("claimed/", worker_folder(request.owner)));
+  int error = folder.write(cat(about, "claim.", chance),
+                           encode({{"owner", request.owner.text()},
+                                   {"reason", std::string(core::word(item.reason))},
+                                   {"ttl_ms", cat(decision.change->alive.length.count())}}),
+                           nonce());
+  const std::string to = target_of(*seen, *decision.change, chance);
+  if (error == 0) error = folder.rename(place->path, to);
+  if (error == ENOENT) {
+    folder.remove(cat(about, "claim.", chance));
+    return Answer();
+  }
+  if (error != 0) return Error{Code::UnknownOutcome, "a claim may or may not have been made"};
+  if (request.start) {
+    folder.write(cat(about, "start"), encode({{"reports", request.reports ? "1" : "0"}}), nonce());
+  }
+  ++claims_;
+  const Place there =
+      parse_place("claimed", worker_folder(request.owner), to.substr(to.rfind('/') + 1))
+          .value_or(*place);
+  auto now_there = seen_of(folder, *id, there);
+  if (!now_there) return now_there.error();
+  api::ClaimedItem out{.item = view_of(*now_there), .granted_ttl = decision.change->alive.length};
+  load(folder, *now_there, out.item);
+  record(*id, "item_claimed", now_there->record.item);
+  return Answer(api::ClaimAnswer(std::move(out)));
+}
+
+Result<api::ClaimAnswer> DirQueue::claim(const api::ClaimRequest& request) {
+  if (auto ok = api::check_claim(request); !ok) return ok.error();
+  if (auto known = config(request.queue); !known) return known.error();
+  auto tended = tend(request.queue);
+  if (!tended) return tended.error();
+  auto here = folder(request.queue);
+  if (!here) return here.error();
+  std::vector<std::string> names;
+  for (const std::string& name : here->list("queue")) {
+    if (name.starts_with('.')) continue;
+    if (!parse_place("queue", "", name)) {
+      adopt(*here, request.queue, name);
+      continue;
+    }
+    names.push_back(cat("queue/", name));
+  }
+  if (names.empty()) {
+    for (const std::string& name : here->list("queue")) names.push_back(cat("queue/", name));
+  }
+  for (const std::string& name : here->list("later")) names.push_back(cat("later/", name));
+  for (const std::string& name : names) {
+    auto claimed = try_claim(*here, request, name);
+    if (!claimed) return claimed.error();
+    if (*claimed) return std::move(**claimed);
+  }
+  return api::ClaimAnswer(api::EmptyQueue{.next_in = tended->next_in});
+}
+
+// ---- the janitor
+
+Result<api::Tended> DirQueue::tend(const core::QueueName& queue) {
+  api::Tended tended;
+  auto here = folder(queue);
+  if (!here) return here.error();
+  auto now = server_now(*here);
+  if (!now) return now.error();
+  for (const std::string& worker : here->list("claimed")) {
+    for (const std::string& name : here->list(cat("claimed/", worker))) {
+      const auto place = parse_place("claimed", worker, name);
+      if (!place) continue;
+      auto id = core::ItemId::parse(cat(queue.text(), "-", place->suffix));
+      if (!id) continue;
+      const Millis left = wall_from_ms(*place->time_ms) - *now;
+      if (left.count() > 0) sooner(tended.next_in, left);
+      auto settled = settle(*id, core::TendItem{}, nullptr);
+      if (!settled) return settled.error();
+      if (!*settled || (*settled)->decision.outcome != core::ItemOutcome::Done) continue;
+      const core::Item& item = (*settled)->seen.record.item;
+      const bool parked = item.state == core::ItemState::Parked;
+      ++(parked ? tended.parked : tended.requeued);
+      if (parked) ++parked_;
+      record(*id, parked ? "item_parked" : "item_requeued", item);
+    }
+  }
+  for (const std::string& name : here->list("later")) {
+    const auto place = parse_place("later", "", name);
+    if (!place) continue;
+    const Millis left = wall_from_ms(*place->time_ms) - *now;
+    if (left.count() > 0) {
+      sooner(tended.next_in, left);
+      continue;
+    }
+    here->rename(place->path, cat("queue/", stem_of(place->suffix, place->epoch)));
+  }
+  for (const std::string& stem : here->list("staged")) {
+    if (here->there(cat("done/", stem))) roll_forward(*here, stem);
+  }
+  return tended;
+}
+
+// ---- looking
+
+api::QueueItem DirQueue::view_of(const Seen& seen) const {
+  api::QueueItem view{.id = seen.id,
+                      .item = seen.record.item,
+                      .labels = {},
+                      .unique = text_of(seen.put, "unique"),
+                      .put_by = text_of(seen.put, "put_by"),
+                      .put_at = wall_from_ms(static_cast<std::int64_t>(
+                          parse_digits(text_of(seen.put, "put_at_ms")).value_or(0))),
+                      .parent = text_of(seen.put, "parent"),
+                      .not_before = std::nullopt,
+                      .remaining = std::nullopt,
+                      .ttl = Millis(0),
+                      .live = core::live(seen.record),
+                      .payload = std::nullopt,
+                      .checkpoint = std::nullopt,
+                      .result = std::nullopt,
+                      .payload_bytes = 0};
+  for (std::size_t i = 0; i < api::kMostLabels; ++i) {
+    if (auto label = text_of(seen.put, cat("label", i)); !label.empty()) {
+      view.labels.push_back(std::move(label));
+    }
+  }
+  if (seen.record.item.state == core::ItemState::Claimed) {
+    view.ttl = seen.record.timers.alive.ttl.value_or(seen.record.item.limits.claim_ttl);
+    if (view.live) view.remaining = seen.record.timers.alive.remaining;
+  } else if (seen.place.time_ms) {
+    view.not_before = wall_from_ms(*seen.place.time_ms);
+    view.remaining = seen.record.timers.delay.remaining;
+  }
+  return view;
+}
+
+void DirQueue::load(const QueueFolder& folder, const Seen& seen, api::QueueItem& view) const {
+  std::string bytes;
+  if (folder.read(seen.place.path, bytes) == 0) {
+    view.payload_bytes = bytes.size();
+    view.payload = bytes;
+  }
+  for (std::uint64_t epoch = seen.place.epoch.number() + 1; epoch-- > 0 && !view.checkpoint;) {
+    if (folder.read(cat("about/", seen.place.suffix, "/e", epoch, ".checkpoint"), bytes) == 0) {
+      view.checkpoint = bytes;
+    }
+  }
+  if (seen.record.item.state != core::ItemState::Done) return;
+  const std::string stage = cat("staged/", stem_of(seen.place.suffix, seen.place.epoch));
+  if (folder.read(stage + "/result", bytes) == 0) view.result = bytes;
+}
+
+Result<std::optional<api::QueueItem>> DirQueue::show(const core::ItemId& id) {
+  using Answer = std::optional<api::QueueItem>;
+  auto here = folder(id.queue());
+  if (!here) {
+    if (here.error().code == Code::Invalid) return Answer();
+    return here.error();
+  }
+  auto seen = look(*here, id);
+  if (!seen) return seen.error();
+  if (!*seen) return Answer();
+  api::QueueItem view = view_of(**seen);
+  load(*here, **seen, view);
+  return Answer(std::move(view));
+}
+
+Result<std::vector<api::QueueItem>> DirQueue::list(const api::ItemPage& page) {
+  if (auto known = config(page.queue); !known) return known.error();
+  auto here = folder(page.queue);
+  if (!here) return here.error();
+  std::vector<Place> places;
+  const auto add = [&](const std::string& folder, const std::string& worker,
+                       const std::string& path) {
+    for (const std::string& name : here->list(path)) {
+      auto place = parse_place(folder, worker, name);
+      if (place && (!page.state || place->state == *page.state)) places.push_back(*place);
+    }
+  };
+  for (const std::string& worker : here->list("claimed")) {
+    add("claimed", worker, cat("claimed/", worker));
+  }
+  for (const char* folder : {"queue", "later", "parked", "failed", "cancelled", "done"}) {
+    add(folder, "", folder);
+  }
+  std::vector<api::QueueItem> out;
+  for (const Place& place : places) {
+    if (out.size() >= page.limit) break;
+    auto id = core::ItemId::parse(cat(page.queue.text(), "-", place.suffix));
+    if (!id) continue;
+    auto seen = seen_of(*here, *id, place);
+    if (!seen) continue;  // it moved on meanwhile
+    out.push_back(view_of(*seen));
+    os::FileFacts facts;
+    if (here->root().facts(place.path, facts) == 0) {
+      out.back().payload_bytes = static_cast<std::size_t>(facts.size);
+    }
+  }
+  return out;
+}
+
+Result<api::QueueCounts> DirQueue::count(const core::QueueName& queue) {
+  if (auto known = config(queue); !known) return known.error();
+  auto here = folder(queue);
+  if (!here) return here.error();
+  api::QueueCounts counts;
+  const auto waiting = here->list("queue");
+  counts.waiting = waiting.size() + here->list("later").size();
+  for (const std::string& worker : here->list("claimed")) {
+    counts.claimed += here->list(cat("claimed/", worker)).size();
+  }
+  counts.parked = here->list("parked").size();
+  counts.finished =
+      here->list("done").size() + here->list("failed").size() + here->list("cancelled").size();
+  if (!waiting.empty()) {
+    if (const auto at = here->changed(cat("queue/", waiting.front()))) {
+      counts.oldest = WallTime(std::chrono::floor<Millis>(*at));
+    }
+  }
+  return counts;
+}
+
+}  // namespace stint::queue

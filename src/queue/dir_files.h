@@ -1,0 +1,86 @@
+// The files of a directory queue, as people see them:
+//
+//   QUEUE/queue.txt                       its limits
+//   QUEUE/queue/ITEM.eN                   waiting; the content is the payload
+//   QUEUE/later/ITEM.eN.TIME              not before TIME (milliseconds since 1970)
+//   QUEUE/claimed/WORKER/ITEM.eN.DEADLINE.NONCE
+//   QUEUE/done|failed|parked|cancelled/ITEM.eN
+//   QUEUE/staged/ITEM.eN/                 what a completion brings: digest, result, then.QUEUE.ITEM
+//   QUEUE/about/ITEM/                     notes beside it: put, eN.claim, eN.start, eN.progress ...
+//   QUEUE/unique/HASH                     the item that has a unique key
+//
+// Every name is unique in time: a plain rename never replaces anything, and each rename names the
+// state that it expects. ENOENT means: somebody else was first.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/queue.h"
+#include "os/directory.h"
+
+namespace stint::queue {
+
+// "key value" lines.
+using Notes = std::map<std::string, std::string>;
+std::string encode(const Notes& notes);
+Notes decode_notes(std::string_view text);
+// Empty: there is no such key.
+std::string text_of(const Notes& notes, const std::string& key);
+Notes notes_of(const core::ItemLimits& limits);
+Result<core::ItemLimits> limits_of(const Notes& notes);
+
+// Where an item stands: one file's name, taken apart.
+struct Place {
+  std::string path;  // relative to the queue's folder
+  core::ItemState state = core::ItemState::Waiting;
+  std::string suffix;
+  Token epoch;
+  std::optional<std::int64_t> time_ms;  // later/: not before; claimed/: the deadline
+  std::string nonce;                    // claimed/
+  std::string worker;                   // claimed/
+};
+
+// Empty: not one of ours.
+std::optional<Place> parse_place(const std::string& folder, const std::string& worker,
+                                 const std::string& name);
+// about/ITEM/eN.WHAT
+std::string note_path(const Place& place, std::uint64_t epoch, std::string_view what);
+std::string_view folder_of(core::ItemState state);
+std::string stem_of(const std::string& suffix, Token epoch);  // ITEM.eN
+// A label as a folder's name.
+std::string worker_folder(const Owner& owner);
+
+// One queue's folder. Every call answers with an errno.
+class QueueFolder {
+ public:
+  static int open(const std::string& path, bool create, QueueFolder& out);
+
+  int read(const std::string& path, std::string& content) const;
+  std::optional<Notes> notes(const std::string& path) const;
+  // Written whole beside it, synced, then put in place.
+  int write(const std::string& path, std::string_view content, const std::string& nonce) const;
+  // The same; EEXIST if it is there.
+  int write_new(const std::string& path, std::string_view content, const std::string& nonce) const;
+  int rename(const std::string& from, const std::string& to) const;
+  int make(const std::string& path) const;
+  int remove(const std::string& path) const;
+  // A folder of files, and the files.
+  void remove_all(const std::string& path) const;
+  bool there(const std::string& path) const;
+  std::vector<std::string> list(const std::string& path) const;  // sorted; empty: not there
+  // The server's clock when the file last changed.
+  std::optional<Nanos> changed(const std::string& path) const;
+  // The file server's present time.
+  Result<Nanos> server_now(const std::string& nonce) const;
+  const os::Directory& root() const { return root_; }
+
+ private:
+  int sync_parent(const std::string& path) const;
+  os::Directory root_;
+};
+
+}  // namespace stint::queue

@@ -1,0 +1,205 @@
+// The directory queue: where an item stands, and what the notes beside it say.
+#include <algorithm>
+
+#include "base/text.h"
+#include "os/pause.h"
+#include "queue/dir_queue.h"
+
+namespace stint::queue {
+namespace {
+
+constexpr int kMostLooks = 50;
+
+// "e12.start" -> 12, "start"; anything else: empty.
+std::optional<std::pair<std::uint64_t, std::string>> epoch_note(const std::string& name) {
+  const std::size_t dot = name.find('.');
+  if (dot == std::string::npos || name.front() != 'e') return std::nullopt;
+  const auto epoch = parse_digits(std::string_view(name).substr(1, dot - 1));
+  if (!epoch) return std::nullopt;
+  return std::pair(*epoch, name.substr(dot + 1));
+}
+
+Timer timer_until(WallTime now, WallTime end, Millis ttl) {
+  const Millis left = end - now;
+  return {left.count() > 0 ? TimerState::Running : TimerState::Fired, left, ttl};
+}
+
+WallTime wall_of(Nanos server) { return WallTime(std::chrono::floor<Millis>(server)); }
+
+}  // namespace
+
+// The notes say which epochs there may have been: the highest is tried first. Nothing is found of
+// an item that is just being moved: the caller looks again.
+std::optional<Place> DirQueue::find(const QueueFolder& folder, const std::string& suffix) const {
+  std::uint64_t highest = 0;
+  for (const std::string& name : folder.list(cat("about/", suffix))) {
+    if (const auto note = epoch_note(name)) highest = std::max(highest, note->first);
+  }
+  for (const std::string& worker : folder.list("claimed")) {
+    for (const std::string& name : folder.list(cat("claimed/", worker))) {
+      if (!name.starts_with(suffix)) continue;
+      if (auto place = parse_place("claimed", worker, name)) return place;
+    }
+  }
+  for (const std::string& name : folder.list("later")) {
+    if (!name.starts_with(suffix)) continue;
+    if (auto place = parse_place("later", "", name)) return place;
+  }
+  for (std::uint64_t epoch = highest + 1; epoch-- > 0;) {
+    for (const core::ItemState state : core::kItemStates) {
+      if (state == core::ItemState::Claimed) continue;
+      const std::string where(folder_of(state));
+      const std::string name = stem_of(suffix, Token(epoch));
+      if (folder.there(cat(where, "/", name))) return parse_place(where, "", name);
+    }
+  }
+  return std::nullopt;
+}
+
+// What the notes of an epoch say of it, and of those before.
+void DirQueue::add_notes(const QueueFolder& folder, const Seen& seen, core::Item& item) const {
+  const std::uint64_t now = seen.place.epoch.number();
+  std::map<std::uint64_t, std::vector<std::string>> by_epoch;
+  for (const std::string& name : folder.list(cat("about/", seen.place.suffix))) {
+    if (auto note = epoch_note(name)) by_epoch[note->first].push_back(note->second);
+  }
+  for (const auto& [epoch, notes] : by_epoch) {
+    if (epoch > now) break;
+    const auto has = [&names = notes](std::string_view what) {
+      return std::ranges::any_of(names, [&](const std::string& name) {
+        return name == what || name.starts_with(cat(what, "."));
+      });
+    };
+    if (has("progress")) {
+      const std::string path = note_path(seen.place, epoch, "progress");
+      item.progress = text_of(folder.notes(path).value_or(Notes()), "marker");
+      item.progress_epoch = Token(epoch);
+      if (const auto at = folder.changed(path)) item.progress_at = wall_of(*at);
+    }
+    if (has("order")) {
+      const Notes order = folder.notes(note_path(seen.place, epoch, "order")).value_or(Notes());
+      const std::string what = text_of(order, "what");
+      if (what == "requeue" || what == "replay") item.attempts = 0;
+      continue;
+    }
+    if (has("claim") && !has("back")) ++item.attempts;
+  }
+  const auto notes = [&](std::string_view what) {
+    return folder.notes(note_path(seen.place, now, what));
+  };
+  if (const auto order = notes("order"); order && item.state != core::ItemState::Claimed) {
+    item.claim = {};
+    item.why = text_of(*order, "why");
+    item.by = text_of(*order, "by");
+    item.order = text_of(*order, "id");
+    item.reason = text_of(*order, "what") == "reassign" ? core::Reason::Transferred
+                  : text_of(*order, "what") == "cancel" ? core::Reason::Cancelled
+                                                        : core::Reason::Revoked;
+    if (auto to = Owner::parse(text_of(*order, "to"))) item.reserved_for = *to;
+    return;
+  }
+  if (now > 0) item.claim = ClaimHash(seen.place.nonce.empty() ? "granted" : seen.place.nonce);
+  if (const auto start = notes("start")) {
+    item.started = true;
+    item.reports = text_of(*start, "reports") == "1";
+  }
+  if (item.progress_epoch == seen.place.epoch && now > 0) item.started = true;
+  for (const std::string& name : by_epoch[now]) {
+    if (!name.starts_with("claim.")) continue;
+    const bool mine = seen.place.nonce.empty() || name == cat("claim.", seen.place.nonce);
+    if (!mine) continue;
+    const Notes claim = notes(name).value_or(Notes());
+    if (auto owner = Owner::parse(text_of(claim, "owner"))) item.owner = *owner;
+    item.reason = core::parse_reason(text_of(claim, "reason")).value_or(core::Reason::First);
+    if (const auto at = folder.changed(note_path(seen.place, now, name))) {
+      item.claimed_at = wall_of(*at);
+    }
+  }
+  if (const auto janitor = notes("janitor"); janitor && item.state != core::ItemState::Claimed) {
+    item.by = "janitor";
+    item.why = text_of(*janitor, "why");
+    item.reason = core::parse_reason(text_of(*janitor, "reason")).value_or(core::Reason::Expired);
+  }
+  if (const auto said = notes("said"); said && item.state != core::ItemState::Claimed) {
+    item.last = core::parse_last_word(text_of(*said, "word")).value_or(core::LastWord::Failed);
+    item.why = text_of(*said, "why");
+    item.by.clear();
+    item.reason = core::Reason::Released;
+  }
+  if (item.state == core::ItemState::Done) {
+    std::string digest;
+    folder.read(cat("staged/", stem_of(seen.place.suffix, seen.place.epoch), "/digest"), digest);
+    item.last = core::LastWord::Completed;
+    item.digest = digest;
+    item.why.clear();
+    item.by.clear();
+  }
+}
+
+Result<DirQueue::Seen> DirQueue::seen_of(const QueueFolder& folder, const core::ItemId& id,
+                                         const Place& place) {
+  Seen seen{.id = id, .place = place, .record = {}, .put = {}, .next = {}};
+  auto now = server_now(folder);
+  if (!now) return now.error();
+  seen.now = *now;
+  const auto put = folder.notes(cat("about/", place.suffix, "/put"));
+  if (!put) return unavailable(cat("the notes about ", quoted(id.text()), " are missing"));
+  seen.put = *put;
+  auto limits = limits_of(*put);
+  if (!limits) return limits.error();
+  core::Item& item = seen.record.item;
+  item.limits = *limits;
+  item.state = place.state;
+  item.epoch = place.epoch;
+  add_notes(folder, seen, item);
+  core::ItemTimers& timers = seen.record.timers;
+  if (place.state == core::ItemState::Claimed) {
+    const auto claim =
+        folder.notes(note_path(place, place.epoch.number(), cat("claim.", place.nonce)));
+    const auto ttl = parse_digits(claim ? text_of(*claim, "ttl_ms") : "");
+    timers.alive = timer_until(seen.now, wall_from_ms(*place.time_ms),
+                               ttl ? Millis(static_cast<std::int64_t>(*ttl)) : limits->claim_ttl);
+    if (limits->progress_timeout.count() > 0) {
+      std::optional<WallTime> last = item.claimed_at;
+      for (const char* what : {"start", "progress"}) {
+        if (const auto at = folder.changed(note_path(place, place.epoch.number(), what))) {
+          last = std::max(last.value_or(wall_of(*at)), wall_of(*at));
+        }
+      }
+      timers.pace = timer_until(seen.now, last.value_or(seen.now) + limits->progress_timeout,
+                                limits->progress_timeout);
+    }
+  } else if (place.time_ms) {
+    timers.delay = timer_until(seen.now, wall_from_ms(*place.time_ms), Millis(0));
+  }
+  // Beyond every number that a note names: an order that was never carried out leaves its own.
+  std::uint64_t highest = place.epoch.number();
+  for (const std::string& name : folder.list(cat("about/", place.suffix))) {
+    if (const auto note = epoch_note(name); note && note->second == "order") {
+      highest = std::max(highest, note->first);
+    }
+  }
+  seen.next = Token(highest);
+  return seen;
+}
+
+Result<std::optional<DirQueue::Seen>> DirQueue::look(const QueueFolder& folder,
+                                                     const core::ItemId& id) {
+  using Answer = std::optional<Seen>;
+  for (int tries = 0; tries < kMostLooks; ++tries) {
+    // Without this note there is no such item, or it was dropped; with it, it is being moved.
+    if (!folder.there(cat("about/", id.suffix(), "/put"))) return Answer();
+    if (tries > 0) os::pause_for(Millis(1));
+    const auto place = find(folder, id.suffix());
+    if (!place) continue;
+    auto seen = seen_of(folder, id, *place);
+    if (!seen) {
+      if (!folder.there(place->path)) continue;  // it was dropped, or moved, meanwhile
+      return seen.error();
+    }
+    return Answer(std::move(*seen));
+  }
+  return Answer();
+}
+
+}  // namespace stint::queue

@@ -1,0 +1,386 @@
+#include "queue/dir_queue.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/sha256.h"
+#include "base/text.h"
+#include "os/files.h"
+#include "os/pause.h"
+
+namespace stint::queue {
+namespace {
+
+constexpr int kMostTries = 200;
+constexpr Millis kPoll{1000};  // other machines' changes are not seen by inotify
+
+Error fault(std::string_view doing, int error) { return os::file_error(doing, error); }
+
+bool moves_epoch(const core::ItemVerb& verb) {
+  return std::holds_alternative<core::ClaimItem>(verb) ||
+         std::holds_alternative<core::ItemOrder>(verb);
+}
+
+}  // namespace
+
+DirQueue::DirQueue(std::string path, api::Events* events, const Clock& clock, Random& random)
+    : path_(std::move(path)),
+      events_(events),
+      clock_(clock),
+      wakes_(path_ + "/.wake"),
+      random_(random) {}
+
+std::string DirQueue::nonce() {
+  const MutexLock lock(mutex_);
+  return random_.id_hex().substr(0, 16);
+}
+
+std::string DirQueue::folder_path(const core::QueueName& queue) const {
+  return cat(path_, "/", queue.text());
+}
+
+Result<QueueFolder> DirQueue::folder(const core::QueueName& queue, bool create) const {
+  QueueFolder out;
+  const int error = QueueFolder::open(folder_path(queue), create, out);
+  if (error == ENOENT) return api::unknown_queue(queue);
+  if (error != 0) return fault(cat("opening ", quoted(folder_path(queue))), error);
+  return out;
+}
+
+Result<WallTime> DirQueue::server_now(const QueueFolder& folder) {
+  auto now = folder.server_now(nonce());
+  if (!now) return now.error();
+  return WallTime(std::chrono::floor<Millis>(*now));
+}
+
+// ---- from a decision to one rename
+
+std::string DirQueue::target_of(const Seen& seen, const core::ItemChange& change,
+                                const std::string& nonce) const {
+  const core::Item& item = change.item;
+  const std::string stem = stem_of(seen.place.suffix, item.epoch);
+  if (item.state == core::ItemState::Claimed) {
+    const Millis length = change.alive.length;
+    const std::int64_t deadline = change.alive.op == core::TimerPlan::Op::Keep
+                                      ? *seen.place.time_ms
+                                      : to_ms(seen.now + length);
+    const bool fresh = change.alive.op == core::TimerPlan::Op::Start;
+    const std::string worker = fresh ? worker_folder(item.owner) : seen.place.worker;
+    // It never shortens.   G3
+    const std::int64_t end = fresh ? deadline : std::max(deadline, *seen.place.time_ms);
+    return cat("claimed/", worker, "/", stem, ".", end, ".", fresh ? nonce : seen.place.nonce);
+  }
+  if (change.delay.count() > 0) return cat("later/", stem, ".", to_ms(seen.now + change.delay));
+  return cat(folder_of(item.state), "/", stem);
+}
+
+// The notes that the new place needs, before the rename that makes them true.
+int DirQueue::note_move(const QueueFolder& folder, const Seen& seen, const core::ItemVerb& verb,
+                        const core::ItemChange& change) {
+  const core::Item& after = change.item;
+  const std::uint64_t epoch = after.epoch.number();
+  const auto put = [&](std::string_view what, const Notes& notes) {
+    return folder.write(note_path(seen.place, epoch, what), encode(notes), nonce());
+  };
+  if (const auto* order = std::get_if<core::ItemOrder>(&verb)) {
+    const Notes notes = {{"what", std::string(core::word(order->what))},
+                         {"why", order->why},
+                         {"by", order->by},
+                         {"id", order->id},
+                         {"to", order->to.text()}};
+    return folder.write_new(note_path(seen.place, epoch, "order"), encode(notes), nonce());
+  }
+  if (std::holds_alternative<core::TendItem>(verb)) {
+    return put("janitor", {{"why", after.why}, {"reason", std::string(core::word(after.reason))}});
+  }
+  if (const auto* fail = std::get_if<core::FailItem>(&verb)) {
+    if (fail->later) {
+      if (const int error = put("back", {{"why", "later"}}); error != 0) return error;
+    }
+    return put("said", {{"word", std::string(core::word(after.last))}, {"why", after.why}});
+  }
+  if (std::holds_alternative<core::ReleaseItem>(verb)) {
+    if (const int error = put("back", {{"why", "released"}}); error != 0) return error;
+    return put("said", {{"word", "released"}, {"why", ""}});
+  }
+  return 0;
+}
+
+// False: somebody else was first.
+Result<bool> DirQueue::move(const QueueFolder& folder, Seen& seen, const core::ItemVerb& verb,
+                            const core::ItemChange& change, const Before& before, Millis& granted) {
+  const std::string chance = nonce();
+  if (before) {
+    const int error = before(folder, seen, change);
+    if (error == EEXIST || error == ENOENT) return false;
+    if (error != 0) return fault(cat("writing beside ", quoted(seen.id.text())), error);
+  }
+  const bool notes_only = std::holds_alternative<core::StartItem>(verb) ||
+                          std::holds_alternative<core::CheckpointItem>(verb);
+  if (notes_only) return folder.there(seen.place.path);
+  if (const int error = note_move(folder, seen, verb, change); error != 0) {
+    if (error == EEXIST || error == ENOENT) return false;
+    return fault(cat("writing beside ", quoted(seen.id.text())), error);
+  }
+  if (change.dropped) {
+    const int error = folder.remove(seen.place.path);
+    if (error == ENOENT) return false;
+    if (error != 0) return fault("dropping an item", error);
+    if (const std::string key = text_of(seen.put, "unique"); !key.empty()) {
+      folder.remove(cat("unique/", to_hex(sha256(key))));
+    }
+    folder.remove_all(cat("about/", seen.place.suffix));
+    return true;
+  }
+  const std::string to = target_of(seen, change, chance);
+  const int error = to == seen.place.path ? 0 : folder.rename(seen.place.path, to);
+  if (error == ENOENT) {
+    if (std::holds_alternative<core::ItemOrder>(verb)) {
+      folder.remove(note_path(seen.place, change.item.epoch.number(), "order"));
+    }
+    return false;
+  }
+  if (error != 0) return Error{Code::UnknownOutcome, fault("moving an item", error).message};
+  seen.place.path = to;
+  if (change.alive.op != core::TimerPlan::Op::Keep) granted = change.alive.length;
+  return true;
+}
+
+Result<std::optional<DirQueue::Settled>> DirQueue::settle(const core::ItemId& id,
+                                                          const core::ItemVerb& verb,
+                                                          const Before& before) {
+  using Answer = std::optional<Settled>;
+  auto here = folder(id.queue());
+  if (!here) {
+    if (here.error().code == Code::Invalid) return Answer();
+    return here.error();
+  }
+  for (int tries = 0; tries < kMostTries; ++tries) {
+    auto seen = look(*here, id);
+    if (!seen) return seen.error();
+    if (!*seen) return Answer();
+    const core::Context context{.floor = moves_epoch(verb) ? (*seen)->next : Token(),
+                                .now_wall = (*seen)->now};
+    Settled settled{.decision = core::decide((*seen)->record, verb, context),
+                    .seen = std::move(**seen)};
+    if (!settled.decision.change) return Answer(std::move(settled));
+    auto moved =
+        move(*here, settled.seen, verb, *settled.decision.change, before, settled.granted_ttl);
+    if (!moved) return moved.error();
+    if (!*moved) continue;
+    settled.seen.record.item = settled.decision.change->item;
+    return Answer(std::move(settled));
+  }
+  return unavailable(cat("the item ", quoted(id.text()), " moves too fast"));
+}
+
+void DirQueue::record(const core::ItemId& id, std::string_view kind, const core::Item& item) {
+  if (events_ == nullptr) return;
+  api::Event event;
+  event.at = clock_.wall();
+  event.kind = kind;
+  event.resource = id.text();
+  event.token = item.epoch.number();
+  event.owner = item.owner.text();
+  if (!item.by.empty()) event.details.emplace_back("by", item.by);
+  if (!item.why.empty()) event.details.emplace_back("why", item.why);
+  // The files say what happened; the ledger is for people, and may be away.
+  [[maybe_unused]] const bool kept = events_->record(event).has_value();
+}
+
+Result<api::ItemAnswer> DirQueue::answer(const core::ItemId& id, const core::ItemVerb& verb,
+                                         const Before& before) {
+  auto settled = settle(id, verb, before);
+  if (!settled) return settled.error();
+  if (!*settled) {
+    ++stale_;
+    return api::ItemAnswer(api::ItemLost{.cause = core::ItemCause::NotThere, .item = {}});
+  }
+  const Settled& it = **settled;
+  const core::ItemOutcome outcome = it.decision.outcome;
+  if (outcome == core::ItemOutcome::Lost || outcome == core::ItemOutcome::Refused) {
+    ++stale_;
+    core::Item item = it.seen.record.item;
+    item.why = std::string(core::word(it.decision.cause));
+    record(id, "item_refused_stale", item);
+    return api::ItemAnswer(api::ItemLost{.cause = it.decision.cause, .item = view_of(it.seen)});
+  }
+  return api::ItemAnswer(api::ItemDone{.item = view_of(it.seen),
+                                       .repeated = outcome == core::ItemOutcome::Repeated,
+                                       .granted_ttl = it.granted_ttl});
+}
+
+// ---- the worker's verbs
+
+Result<api::ItemAnswer> DirQueue::start(const api::ItemRef& ref, bool reports) {
+  if (auto ok = api::check_ref(ref); !ok) return ok.error();
+  return answer(ref.id, core::StartItem{ref.epoch, reports},
+                [&](const QueueFolder& here, const Seen& seen, const core::ItemChange&) {
+                  return here.write(note_path(seen.place, ref.epoch.number(), "start"),
+                                    encode({{"reports", reports ? "1" : "0"}}), nonce());
+                });
+}
+
+Result<api::ItemAnswer> DirQueue::renew(const api::ItemRef& ref, Millis ttl) {
+  if (auto ok = api::check_ref(ref); !ok) return ok.error();
+  return answer(ref.id, core::RenewItem{ref.epoch, ttl}, nullptr);
+}
+
+Result<api::ItemAnswer> DirQueue::checkpoint(const api::ItemRef& ref, const std::string& marker,
+                                             const std::optional<std::string>& data) {
+  if (auto ok = api::check_ref(ref); !ok) return ok.error();
+  if (auto ok = api::check_marker(marker); !ok) return ok.error();
+  if (data) {
+    if (auto ok = api::check_data("a checkpoint", *data); !ok) return ok.error();
+  }
+  return answer(ref.id, core::CheckpointItem{ref.epoch, marker},
+                [&](const QueueFolder& here, const Seen& seen, const core::ItemChange&) {
+                  const std::uint64_t epoch = ref.epoch.number();
+                  if (data) {
+                    const int error =
+                        here.write(note_path(seen.place, epoch, "checkpoint"), *data, nonce());
+                    if (error != 0) return error;
+                  }
+                  return here.write(note_path(seen.place, epoch, "progress"),
+                                    encode({{"marker", marker}}), nonce());
+                });
+}
+
+Result<api::ItemAnswer> DirQueue::fail(const api::ItemRef& ref, const std::string& why,
+                                       std::optional<Millis> later) {
+  if (auto ok = api::check_ref(ref); !ok) return ok.error();
+  if (auto ok = api::check_why(why, false); !ok) return ok.error();
+  auto done = answer(ref.id, core::FailItem{ref.epoch, why, later}, nullptr);
+  if (done && std::holds_alternative<api::ItemDone>(*done)) {
+    record(ref.id, later ? "item_put_off" : "item_failed",
+           std::get<api::ItemDone>(*done).item.item);
+  }
+  return done;
+}
+
+Result<api::ItemAnswer> DirQueue::release(const api::ItemRef& ref) {
+  if (auto ok = api::check_ref(ref); !ok) return ok.error();
+  auto done = answer(ref.id, core::ReleaseItem{ref.epoch}, nullptr);
+  wakes_.touch(ref.id.queue().text());
+  return done;
+}
+
+// Everything stands beside it before the one rename that counts, put there as a whole: a stage that
+// is there already is this epoch's word, and another word is too late (EPERM).
+int DirQueue::stage(const QueueFolder& folder, const Seen& seen, const api::Completion& completion,
+                    const std::vector<core::ItemLimits>& limits) {
+  const std::string making = cat("tmp/", nonce(), ".stage");
+  const std::string digest = api::digest_of(completion);
+  int error = folder.make(making);
+  if (error == 0 && completion.result) {
+    error = folder.write(cat(making, "/result"), *completion.result, nonce());
+  }
+  for (std::size_t i = 0; i < completion.then.size() && error == 0; ++i) {
+    const api::FollowUp& next = completion.then[i];
+    std::optional<core::ItemId> id;
+    {
+      const MutexLock lock(mutex_);
+      id = ids_.make(next.queue, 0, clock_.wall(), random_);
+    }
+    Notes put = notes_of(limits[i]);
+    put["parent"] = seen.id.text();
+    put["put_by"] = seen.record.item.owner.text();
+    put["put_at_ms"] = cat(to_ms(seen.now));
+    const std::string name = cat(making, "/then.", id->suffix(), ".", next.queue.text());
+    error = folder.write(cat(name, ".put"), encode(put), nonce());
+    if (error == 0) error = folder.write(name, next.payload, nonce());
+  }
+  if (error == 0) error = folder.write(cat(making, "/digest"), digest, nonce());
+  const std::string stage = cat("staged/", stem_of(seen.place.suffix, completion.ref.epoch));
+  if (error == 0) error = folder.root().rename(making, stage);
+  if (error == 0) return 0;
+  folder.remove_all(making);
+  if (error != ENOTEMPTY && error != EEXIST) return error;
+  std::string there;
+  if (const int failed = folder.read(cat(stage, "/digest"), there); failed != 0) return failed;
+  return there == digest ? 0 : EPERM;
+}
+
+// Moves what a completion has put into its queues. By anybody, any number of times, from wherever
+// somebody else stopped: each rename is of a name that is there once.   G10
+void DirQueue::roll_forward(const QueueFolder& folder, const std::string& stem) {
+  const std::string stage = cat("staged/", stem);
+  for (const std::string& name : folder.list(stage)) {
+    if (!name.starts_with("then.") || name.ends_with(".put")) continue;
+    const std::string suffix = name.substr(5, core::ItemId::kSuffix);
+    auto queue = core::QueueName::parse(name.substr(5 + core::ItemId::kSuffix + 1));
+    if (!queue) continue;
+    auto target = this->folder(*queue);
+    if (!target) continue;  // the queue was taken away by hand: it waits for it
+    std::string put;
+    if (folder.read(cat(stage, "/", name, ".put"), put) != 0) continue;
+    target->make(cat("about/", suffix));
+    if (target->write(cat("about/", suffix, "/put"), put, nonce()) != 0) continue;
+    const std::string up = cat("../", queue->text(), "/queue/", suffix, ".e0");
+    if (folder.rename(cat(stage, "/", name), up) == 0) wakes_.touch(queue->text());
+  }
+}
+
+Result<api::ItemAnswer> DirQueue::complete(const api::Completion& completion) {
+  if (auto ok = api::check_completion(completion); !ok) return ok.error();
+  std::vector<core::ItemLimits> limits;
+  for (const api::FollowUp& next : completion.then) {
+    auto known = config(next.queue);
+    if (!known) return known.error();
+    limits.push_back(known->limits);
+  }
+  const core::ItemId& id = completion.ref.id;
+  bool spoken = false;
+  auto done = answer(id, core::CompleteItem{completion.ref.epoch, api::digest_of(completion)},
+                     [&](const QueueFolder& here, const Seen& seen, const core::ItemChange&) {
+                       const int error = stage(here, seen, completion, limits);
+                       spoken = error == EPERM;
+                       return error;
+                     });
+  if (!done && spoken) {
+    auto now = show(id);
+    if (!now) return now.error();
+    return api::ItemAnswer(api::ItemLost{.cause = core::ItemCause::Spoken, .item = *now});
+  }
+  if (!done || !std::holds_alternative<api::ItemDone>(*done)) return done;
+  auto here = folder(id.queue());
+  if (here) roll_forward(*here, stem_of(id.suffix(), completion.ref.epoch));
+  if (!std::get<api::ItemDone>(*done).repeated) {
+    ++completions_;
+    record(id, "item_completed", std::get<api::ItemDone>(*done).item.item);
+  }
+  return done;
+}
+
+Result<api::ItemAnswer> DirQueue::order(const core::ItemId& id, const core::ItemOrder& order) {
+  if (auto ok = api::check_order(order); !ok) return ok.error();
+  core::ItemOrder with_id = order;
+  if (with_id.id.empty()) with_id.id = nonce();
+  auto done = answer(id, with_id, nullptr);
+  if (done && std::holds_alternative<api::ItemDone>(*done)) {
+    const core::Item& item = std::get<api::ItemDone>(*done).item.item;
+    record(id, cat("item_", core::word(order.what)), item);
+    wakes_.touch(id.text());
+    wakes_.touch(id.queue().text());
+  }
+  return done;
+}
+
+api::QueueTraffic DirQueue::traffic() const {
+  return {.puts = puts_,
+          .claims = claims_,
+          .completions = completions_,
+          .stale = stale_,
+          .parked = parked_};
+}
+
+Result<std::unique_ptr<Watch>> DirQueue::watch(const core::QueueName& queue) {
+  return wakes_.watch(queue.text(), kPoll);
+}
+
+Result<std::unique_ptr<Watch>> DirQueue::watch_item(const core::ItemId& id) {
+  return wakes_.watch(id.text(), kPoll);
+}
+
+}  // namespace stint::queue

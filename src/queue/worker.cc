@@ -1,0 +1,324 @@
+#include "queue/worker.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "holder/keeper.h"
+#include "os/fd.h"
+#include "os/files.h"
+#include "os/pause.h"
+#include "queue/item_leases.h"
+
+namespace stint::queue {
+namespace {
+
+constexpr Millis kLongestWait{30'000};  // a wake-up may be lost with its writer
+constexpr Millis kTroubleWait{1000};
+constexpr Millis kShortestKept{1000};
+constexpr int kLater = 75;  // the command's exit code for "not now"
+
+bool ends(int signal) {
+  return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
+}
+
+class Worker {
+ public:
+  Worker(api::Queue& queue, api::Leases& leases, const Clock& clock, Random& random,
+         os::Signals& signals, const WorkRequest& request, const WorkHooks& hooks)
+      : queue_(queue),
+        leases_(leases),
+        clock_(clock),
+        random_(random),
+        signals_(signals),
+        request_(request),
+        hooks_(hooks) {}
+
+  Result<WorkEnd> go() {
+    if (auto known = queue_.config(request_.queue); !known) return known.error();
+    // Registered before the first look: nothing that is put after it is slept through.
+    auto watch = queue_.watch(request_.queue);
+    if (!watch) return watch.error();
+    watch_ = std::move(*watch);
+    idle_since_ = clock_.mono();
+    while (!end_.interrupted && end_.exec_error == 0 && !enough()) {
+      watch_->acknowledge();
+      const MonoTime sent_at = clock_.mono();
+      auto claimed = queue_.claim({.queue = request_.queue,
+                                   .owner = request_.owner,
+                                   .claim = Claim::make(random_),
+                                   .ttl = request_.ttl,
+                                   .start = false,
+                                   .reports = request_.reports,
+                                   .will_wait = !request_.until_empty});
+      if (!claimed) {
+        if (claimed.error().code == Code::Invalid || !trouble(claimed.error())) {
+          return claimed.error();
+        }
+        continue;
+      }
+      if (const auto* empty = std::get_if<api::EmptyQueue>(&*claimed)) {
+        if (!wait_for_work(*empty)) break;
+        continue;
+      }
+      one(std::get<api::ClaimedItem>(*claimed), sent_at);
+      idle_since_ = clock_.mono();
+      look_at_signals();
+    }
+    return end_;
+  }
+
+ private:
+  bool enough() const {
+    return request_.most > 0 && end_.completed + end_.failed + end_.lost >= request_.most;
+  }
+
+  // A store that is away comes back: a worker is patient, once it has begun.
+  bool trouble(const Error& error) {
+    hooks_.say(cat("cannot claim: ", error.message));
+    if (!begun_) return false;
+    os::wait_readable({signals_.fd()}, clock_.mono() + kTroubleWait);
+    look_at_signals();
+    return true;
+  }
+
+  void look_at_signals() {
+    while (const auto received = signals_.take()) {
+      if (ends(received->number)) end_.interrupted = received->number;
+    }
+  }
+
+  // False: there is nothing more to wait for.
+  bool wait_for_work(const api::EmptyQueue& empty) {
+    begun_ = true;
+    if (request_.until_empty) return false;
+    const MonoTime now = clock_.mono();
+    MonoTime until = now + std::min(empty.next_in.value_or(kLongestWait), kLongestWait);
+    if (request_.give_up) {
+      const MonoTime last = idle_since_ + *request_.give_up;
+      if (now >= last) return false;
+      until = std::min(until, last);
+    }
+    os::wait_readable({signals_.fd(), watch_->fd()}, until);
+    look_at_signals();
+    return true;
+  }
+
+  void tell(const std::string& line) const { hooks_.say(line); }
+
+  // ---- one item
+
+  void one(const api::ClaimedItem& claimed, MonoTime sent_at) {
+    begun_ = true;
+    with_empty_ = true;
+    const api::ItemRef ref{claimed.item.id, claimed.item.item.epoch};
+    Millis granted = claimed.granted_ttl;
+    // Too short to be kept by renewals: it is kept for longer.
+    ttl_ = granted < kShortestKept ? kShortestKept : request_.ttl;
+    if (granted < kShortestKept && !renew(ref, granted, sent_at)) return;
+    ItemLeases both(queue_, leases_, ref, ttl_);
+    holder::Taken with;
+    if (request_.with && !take_with(both, ref, with, granted, sent_at)) return;
+    // From here on its worker's death is no proof that nothing was done.
+    sent_at_ = sent_at;
+    auto started = queue_.start(ref, request_.reports);
+    if (!started || std::holds_alternative<api::ItemLost>(*started)) {
+      tell(cat(ref.id.text(),
+               ": not started: ", started ? "the claim is gone" : started.error().message));
+      if (!started && started.error().code != Code::UnknownOutcome) give_back(ref);
+      release(both, with);
+      ++end_.lost;
+      return;
+    }
+    supervise(claimed, ref, both, with, granted);
+    release(both, with);
+  }
+
+  // The item is kept while its lease is waited for.
+  bool take_with(ItemLeases& both, const api::ItemRef& ref, holder::Taken& with, Millis& granted,
+                 MonoTime& sent_at) {
+    holder::TakeRequest bid{.choices = {{*request_.with}},
+                            .owner = request_.owner,
+                            .terms = request_.terms,
+                            .note = cat("item ", ref.id.text()),
+                            .held = {.what = holder::OnHeld::Wait, .patience = granted / 3}};
+    const holder::Interruptions interruptions{.fd = signals_.fd(), .take = [this] {
+                                                look_at_signals();
+                                                return end_.interrupted;
+                                              }};
+    while (true) {
+      auto taken =
+          holder::take(both, clock_, random_, bid, interruptions, [](const api::Refused&) {});
+      if (taken && std::holds_alternative<holder::Taken>(*taken)) {
+        with = std::move(std::get<holder::Taken>(*taken));
+        return true;
+      }
+      if (!taken || std::holds_alternative<holder::Interrupted>(*taken)) {
+        if (!taken) tell(cat(request_.with->text(), ": ", taken.error().message));
+        give_back(ref);
+        return false;
+      }
+      if (!renew(ref, granted, sent_at)) return false;
+    }
+  }
+
+  // False: the claim is lost.
+  bool renew(const api::ItemRef& ref, Millis& granted, MonoTime& sent_at) {
+    const MonoTime now = clock_.mono();
+    auto renewed = queue_.renew(ref, ttl_);
+    if (!renewed) return true;  // it may have happened: what was granted before still counts
+    if (std::holds_alternative<api::ItemLost>(*renewed)) {
+      ++end_.lost;
+      return false;
+    }
+    granted = std::get<api::ItemDone>(*renewed).granted_ttl;
+    sent_at = now;
+    return true;
+  }
+
+  void give_back(const api::ItemRef& ref) {
+    auto released = queue_.release(ref);
+    if (!released) tell(cat(ref.id.text(), ": not given back: ", released.error().message));
+  }
+
+  void release(ItemLeases& both, const holder::Taken& with) {
+    if (!with_empty_) return;  // something of the tree may still write: the lease runs out
+    for (const holder::Kept& kept : with.kept) {
+      auto released = both.release(kept.grip, false);
+      if (!released) tell(cat("not released: ", released.error().message));
+    }
+  }
+
+  core::HoldSettings settings_for(Millis granted) const {
+    core::HoldSettings settings{.ttl = granted,
+                                .grace = core::default_grace(granted),
+                                .margin = core::default_margin(granted)};
+    if (request_.grace) settings.grace = *request_.grace;
+    return settings;
+  }
+
+  void supervise(const api::ClaimedItem& claimed, const api::ItemRef& ref, ItemLeases& both,
+                 holder::Taken& with, Millis granted) {
+    const core::HoldSettings settings = settings_for(granted);
+    std::vector<holder::Kept> kept = {
+        {.grip = {ResourceName::parse(ref.id.text()).value(), ref.epoch, Claim::make(random_),
+                  std::nullopt, std::nullopt},
+         .sent_at = sent_at_,
+         .granted_ttl = granted}};
+    kept.insert(kept.end(), with.kept.begin(), with.kept.end());
+    holder::Keeper keeper(both, clock_, random_, settings, kept);
+    auto path = hooks_.payload_file(claimed);
+    auto input = path ? os::open_to_read(*path) : Result<os::Fd>(path.error());
+    auto environment = path ? hooks_.environment(claimed, with, *path, keeper.state().deadline)
+                            : Result<std::vector<std::string>>(path.error());
+    if (!input || !environment) {
+      tell(cat(ref.id.text(), ": ", input ? environment.error().message : input.error().message));
+      give_back(ref);
+      ++end_.lost;
+      return;
+    }
+    const holder::SuperviseRequest supervised{
+        .command = request_.command,
+        .environment = std::move(*environment),
+        .settings = settings,
+        .progress_timeout = std::nullopt,
+        .progress_on_output = false,
+        .deadline_moved = hooks_.deadline_moved,
+        .say = hooks_.say,
+        .clock_stepped = [](Millis) {},
+        .input = input->get(),
+        // Stops claiming, and finishes what it has; the second one is for the work.
+        .keeps_signal = [this](int signal) { return keep(signal); }};
+    std::vector<ResourceName> watched;
+    for (const holder::Kept& one : kept) watched.push_back(one.grip.resource);
+    holder::Supervisor supervisor(both, clock_, signals_, keeper, supervised, std::move(watched),
+                                  std::move(with.watches));
+    auto end = supervisor.run();
+    if (!end) {
+      tell(cat(ref.id.text(), ": ", end.error().message));
+      give_back(ref);
+      ++end_.lost;
+      return;
+    }
+    with_empty_ = end->seen_empty;
+    report(ref, *end);
+  }
+
+  bool keep(int signal) {
+    if (!ends(signal) || end_.interrupted) return false;
+    end_.interrupted = signal;
+    tell("told to stop: finishing the item at hand");
+    return true;
+  }
+
+  static std::string why_of(int status) {
+    if (WIFSIGNALED(status)) return cat("killed by signal ", WTERMSIG(status));
+    return cat("exit code ", WEXITSTATUS(status));
+  }
+
+  // What the store is told. Of a claim that is lost, or whose work cannot be seen dead: nothing.
+  void report(const api::ItemRef& ref, const holder::RunEnd& end) {
+    using How = holder::RunEnd::How;
+    if (end.how == How::NotExecuted) {
+      end_.exec_error = end.exec_error;
+      give_back(ref);
+      return;
+    }
+    const bool over = end.how == How::Exited || end.how == How::Unguarded;
+    if (!over || !end.seen_empty) {
+      ++end_.lost;
+      tell(cat(ref.id.text(), end.seen_empty ? ": the claim is lost, and the work was stopped"
+                                             : ": could not be stopped: " + end.survivors));
+      return;
+    }
+    const bool good = end.how == How::Exited && WIFEXITED(end.wait_status);
+    const int code = good ? WEXITSTATUS(end.wait_status) : -1;
+    Result<api::ItemAnswer> answer =
+        code == 0        ? queue_.complete({.ref = ref, .result = std::nullopt, .then = {}})
+        : code == kLater ? queue_.fail(ref, "later (exit code 75)", Millis(0))
+                         : queue_.fail(ref, why_of(end.wait_status), std::nullopt);
+    if (!answer) {
+      ++end_.lost;
+      tell(cat(ref.id.text(), ": its end could not be told: ", answer.error().message));
+      return;
+    }
+    // The command may have spoken for itself: 'stint queue complete --result ...'.
+    const auto* lost = std::get_if<api::ItemLost>(&*answer);
+    const bool spoken = lost != nullptr && lost->cause == core::ItemCause::Spoken;
+    if (lost != nullptr && !spoken) {
+      ++end_.lost;
+      tell(cat(ref.id.text(), ": its end came too late (", core::word(lost->cause), ")"));
+    } else if (code == 0) {
+      ++end_.completed;
+    } else {
+      ++end_.failed;
+    }
+  }
+
+  api::Queue& queue_;
+  api::Leases& leases_;
+  const Clock& clock_;
+  Random& random_;
+  os::Signals& signals_;
+  const WorkRequest& request_;
+  const WorkHooks& hooks_;
+
+  std::unique_ptr<Watch> watch_;
+  WorkEnd end_;
+  MonoTime idle_since_{};
+  MonoTime sent_at_{};
+  Millis ttl_{0};           // of the claim at hand; zero: as long as before
+  bool begun_ = false;      // the store has answered once
+  bool with_empty_ = true;  // the last tree was seen empty
+};
+
+}  // namespace
+
+Result<WorkEnd> work(api::Queue& queue, api::Leases& leases, const Clock& clock, Random& random,
+                     os::Signals& signals, const WorkRequest& request, const WorkHooks& hooks) {
+  return Worker(queue, leases, clock, random, signals, request, hooks).go();
+}
+
+}  // namespace stint::queue

@@ -1,0 +1,175 @@
+// Queues, and putting items into them; who waits for one, and waking them.
+#include <algorithm>
+
+#include "base/text.h"
+#include "service/queue_service.h"
+
+namespace stint::service {
+
+using store::Step;
+
+namespace {
+
+constexpr int kMostTries = 1000;
+constexpr int kMostUnknowns = 3;
+constexpr Millis kConfigKept{1000};
+
+}  // namespace
+
+// ---- queues
+
+Status QueueService::configure(const api::QueueConfig& config) {
+  if (auto ok = core::check_limits(config.limits); !ok) return ok;
+  Step step;
+  step.kind = Step::Kind::Set;
+  step.key = queue_key(config.name);
+  step.value = encode(config.limits);
+  auto done = store_.commit({step}, store::Sync::Durable);
+  if (!done) return done.error();
+  const MutexLock lock(mutex_);
+  configs_.insert_or_assign(config.name, std::pair(config.limits, clock_.mono()));
+  return {};
+}
+
+Result<api::QueueConfig> QueueService::config(const core::QueueName& queue) {
+  {
+    const MutexLock lock(mutex_);
+    const auto known = configs_.find(queue);
+    if (known != configs_.end() && clock_.mono() < known->second.second + kConfigKept) {
+      return api::QueueConfig{queue, known->second.first};
+    }
+  }
+  auto reading = store_.read({queue_key(queue)});
+  if (!reading) return reading.error();
+  const store::Entry& entry = reading->entries.front();
+  core::ItemLimits limits;
+  if (entry.present()) {
+    auto decoded = decode_limits(entry.value);
+    if (!decoded) return decoded.error();
+    limits = *decoded;
+  } else {
+    const auto declared = std::ranges::find(declared_, queue, &api::QueueConfig::name);
+    if (declared == declared_.end()) return api::unknown_queue(queue);
+    limits = declared->limits;
+    if (auto made = configure(*declared); !made) return made.error();
+  }
+  const MutexLock lock(mutex_);
+  configs_.insert_or_assign(queue, std::pair(limits, clock_.mono()));
+  return api::QueueConfig{queue, limits};
+}
+
+// ---- put
+
+Result<core::ItemLimits> QueueService::limits_for(const api::PutRequest& request) {
+  auto known = config(request.queue);
+  if (known) return request.limits.value_or(known->limits);
+  if (known.error().code != Code::Invalid || !request.create) return known.error();
+  const core::ItemLimits limits = request.limits.value_or(core::ItemLimits{});
+  if (auto made = configure({request.queue, limits}); !made) return made.error();
+  return limits;
+}
+
+Result<api::PutAnswer> QueueService::put(const api::PutRequest& request) {
+  if (auto ok = api::check_put(request); !ok) return ok.error();
+  auto limits = limits_for(request);
+  if (!limits) return limits.error();
+  std::optional<core::ItemId> id;
+  int unknowns = 0;
+  bool rings = false;  // somebody waits: the bell is taken away in the same commit
+  for (int tries = 0; tries < kMostTries; ++tries) {
+    auto base = ground();
+    if (!base) return base.error();
+    if (!base->usable) return base->usable.error();
+    if (!id) {
+      const MutexLock lock(mutex_);
+      id = ids_.make(request.queue, request.priority, clock_.wall(), random_);
+    }
+    auto steps = plan_put(*id, request, *limits, StoredItem());
+    if (!steps) return steps.error();
+    std::size_t unique_at = 0;
+    if (!request.unique.empty()) {
+      unique_at = steps->size();
+      Step& step = steps->emplace_back();
+      step.kind = Step::Kind::Set;
+      step.key = unique_key(request.queue, request.unique);
+      step.expect = store::Expect::Absent;
+      step.value = id->text();
+    }
+    const std::size_t bell_at = steps->size();
+    Step& bell = steps->emplace_back();
+    bell.kind = rings ? Step::Kind::Remove : Step::Kind::Check;
+    bell.key = bell_key(request.queue);
+    bell.expect = rings ? store::Expect::Any : store::Expect::Absent;
+    const std::size_t ground_at = steps->size();
+    steps->insert(steps->end(), base->checks.begin(), base->checks.end());
+    auto done = store_.commit(*steps, store::Sync::Durable);
+    if (!done) {
+      if (done.error().code != Code::UnknownOutcome || ++unknowns >= kMostUnknowns) {
+        return done.error();
+      }
+      continue;  // under the same id: that settles it
+    }
+    const auto* conflict = std::get_if<store::Conflict>(&*done);
+    if (conflict == nullptr) {
+      ++puts_;
+      note_put(*id);
+      return api::PutAnswer{.id = *id, .existed = false};
+    }
+    if (conflict->step >= ground_at) {
+      forget_ground();
+      continue;
+    }
+    if (conflict->step == bell_at) {
+      rings = true;
+      continue;
+    }
+    // It is there: from the try whose answer was lost, or (hardly ever) another's of the same name.
+    auto there = look(*id);
+    if (!there) return there.error();
+    if (unknowns > 0 && *there) return api::PutAnswer{.id = *id, .existed = false};
+    if (unique_at > 0 && conflict->step == unique_at) {
+      auto taken = store_.read({unique_key(request.queue, request.unique)});
+      if (!taken) return taken.error();
+      const store::Entry& entry = taken->entries.front();
+      if (!entry.present()) continue;  // it was dropped meanwhile
+      auto other = core::ItemId::parse(entry.value);
+      if (!other) return unavailable("the store holds a damaged unique key");
+      return api::PutAnswer{.id = *other, .existed = true};
+    }
+    id.reset();
+  }
+  return unavailable(cat("the queue ", quoted(request.queue.text()), " changes too fast"));
+}
+
+// Before the last look of a claim that will wait: what is put after it finds the bell.
+Status QueueService::hang_bell(const core::QueueName& queue) {
+  Step step;
+  step.kind = Step::Kind::Set;
+  step.key = bell_key(queue);
+  step.expect = store::Expect::Absent;  // another's will do
+  step.value = "{}";
+  auto done = store_.commit({step}, store::Sync::Relaxed);
+  if (!done && done.error().code != Code::UnknownOutcome) return done.error();
+  return {};
+}
+
+// Apart from the commit that brought something: who dies in between leaves the waiters asleep for
+// 30 s at the most.
+void QueueService::ring(const core::QueueName& queue) {
+  auto bell = store_.read({bell_key(queue)});
+  if (!bell || !bell->entries.front().present()) return;
+  Step step;
+  step.kind = Step::Kind::Remove;
+  step.key = bell_key(queue);
+  [[maybe_unused]] const bool rung = store_.commit({step}, store::Sync::Relaxed).has_value();
+}
+
+// An item that comes before those that this service has in mind is to be seen at once.
+void QueueService::note_put(const core::ItemId& id) {
+  const MutexLock lock(mutex_);
+  const auto known = candidates_.find(id.queue());
+  if (known == candidates_.end() || known->second.found.empty()) return;
+  if (shelf_key(Shelf::Ready, id) < known->second.found.front().key) known->second.found.clear();
+}
+
+}  // namespace stint::service

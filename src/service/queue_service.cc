@@ -1,0 +1,416 @@
+#include "service/queue_service.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "service/store_life.h"
+
+namespace stint::service {
+
+using store::Step;
+
+namespace {
+
+constexpr int kMostTries = 1000;
+constexpr int kMostUnknowns = 3;
+constexpr std::size_t kStepsAhead = 60;  // of contents that are written before what names them
+
+Error still_unknown(const core::ItemId& id) {
+  return {Code::UnknownOutcome, cat("the store did not answer, and ", quoted(id.text()),
+                                    " has moved on since: it may or may not have been done")};
+}
+
+Error unsettled(Error error, int unknowns) {
+  if (unknowns > 0) error.code = Code::UnknownOutcome;
+  return error;
+}
+
+store::Sync sync_of(const core::ItemVerb& verb, const store::Capabilities& can) {
+  if (std::holds_alternative<core::RenewItem>(verb)) {
+    return can.relaxed_renewals ? store::Sync::Relaxed : store::Sync::Durable;
+  }
+  // What is lost of these is done again, or nobody was told of it.
+  const bool relaxed = std::holds_alternative<core::ReleaseItem>(verb) ||
+                       std::holds_alternative<core::TendItem>(verb);
+  return relaxed ? store::Sync::Relaxed : store::Sync::Durable;  // G11
+}
+
+}  // namespace
+
+QueueService::QueueService(store::Store& store, Ledger& ledger, const Clock& clock, Random& random,
+                           std::vector<api::QueueConfig> declared)
+    : store_(store),
+      ledger_(ledger),
+      clock_(clock),
+      random_(random),
+      declared_(std::move(declared)) {}
+
+// The floor, and whether the store still gives anything out. Read once; every commit that relies on
+// it checks that it is still so.   G1 G12
+Result<QueueService::Ground> QueueService::ground() {
+  {
+    const MutexLock lock(mutex_);
+    if (ground_) return *ground_;
+  }
+  const std::string& tail_key = store_.capabilities().tail_record;
+  std::vector<std::string> keys = {std::string(kMetaKey)};
+  if (!tail_key.empty()) keys.push_back(tail_key);
+  auto reading = store_.read(keys);
+  if (!reading) return reading.error();
+  const auto& entries = reading->entries;
+  if (!entries[0].present()) return unavailable("the store has lost its meta record");
+  auto meta = decode_meta(entries[0].value);
+  if (!meta) return meta.error();
+  Ground ground{.floor = meta->floor, .usable = check_settled(*meta), .checks = {}};
+  if (!tail_key.empty()) {
+    auto floor = floor_after_tail(entries[1]);
+    if (!floor) return floor.error();
+    ground.floor = std::max(ground.floor, *floor);
+  }
+  for (const store::Entry& entry : entries) {
+    Step& step = ground.checks.emplace_back();
+    step.key = entry.key;
+    step.expect = entry.present() ? store::Expect::Seen : store::Expect::Absent;
+    step.version = entry.version;
+  }
+  const MutexLock lock(mutex_);
+  ground_ = ground;
+  return ground;
+}
+
+void QueueService::forget_ground() {
+  const MutexLock lock(mutex_);
+  ground_.reset();
+}
+
+void QueueService::keep_in_mind(const Seen& seen) {
+  constexpr std::size_t kMostKnown = 65'536;
+  const MutexLock lock(mutex_);
+  if (known_.size() >= kMostKnown) known_.clear();
+  known_.insert_or_assign(seen.id.text(), seen);
+}
+
+void QueueService::forget(const core::ItemId& id) {
+  const MutexLock lock(mutex_);
+  known_.erase(id.text());
+}
+
+// What this service wrote last, if it was a claim: decided on without reading. The commit expects
+// its version and, where it matters, a running timer.
+std::optional<QueueService::Seen> QueueService::assume(const core::ItemId& id) {
+  const MutexLock lock(mutex_);
+  const auto known = known_.find(id.text());
+  if (known == known_.end()) return std::nullopt;
+  Seen seen = known->second;
+  seen.timers.alive.state = TimerState::Running;
+  seen.assumed = true;
+  return seen;
+}
+
+// What the law says of the item as it was seen.
+Result<QueueService::Attempt> QueueService::judge(Seen seen, const core::ItemVerb& verb) {
+  core::Context context{.floor = {}, .now_wall = wall_of(seen)};
+  std::vector<Step> checks;
+  if (std::holds_alternative<core::ItemOrder>(verb)) {  // it moves the epoch
+    auto base = ground();
+    if (!base) return base.error();
+    if (!base->usable) return base->usable.error();
+    context.floor = base->floor;
+    checks = base->checks;
+  }
+  auto decision = core::decide({seen.stored.item, seen.timers}, verb, context);
+  return Attempt{.settled = {.decision = std::move(decision), .seen = std::move(seen)},
+                 .after = {},
+                 .checks = std::move(checks),
+                 .now = context.now_wall};
+}
+
+// One commit under everything that was seen. REQUIRES: there is a change.
+Result<store::CommitAnswer> QueueService::carry_out(Attempt& attempt, const core::ItemVerb& verb,
+                                                    const MakeExtra& make_extra) {
+  const Seen& seen = attempt.settled.seen;
+  const core::ItemChange& change = *attempt.settled.decision.change;
+  Extra extra;
+  if (make_extra) {
+    auto made = make_extra(seen);
+    if (!made) return made.error();
+    extra = std::move(*made);
+  }
+  for (std::size_t at = 0; at < extra.before.size(); at += kStepsAhead) {
+    const auto from = extra.before.begin() + static_cast<std::ptrdiff_t>(at);
+    const std::size_t end = std::min(at + kStepsAhead, extra.before.size());
+    auto ahead = store_.commit({from, extra.before.begin() + static_cast<std::ptrdiff_t>(end)},
+                               store::Sync::Relaxed);
+    if (!ahead) return ahead.error();
+  }
+  attempt.after = seen.stored;
+  attempt.after.item = change.item;
+  if (extra.checkpoint) attempt.after.checkpoint = *extra.checkpoint;
+  if (extra.result) attempt.after.result = *extra.result;
+  auto steps = plan(seen, verb, attempt.after, change);
+  auto events = plan_events(seen, verb, change, attempt.now);
+  const bool tells = !events.empty();
+  for (auto* more : {&extra.steps, &attempt.checks, &events}) {
+    std::move(more->begin(), more->end(), std::back_inserter(steps));
+  }
+  auto done = store_.commit(steps, sync_of(verb, store_.capabilities()));
+  if (!done) return done;
+  if (const auto* committed = std::get_if<store::Committed>(&*done); committed && tells) {
+    ledger_.appended(committed->revision);
+  }
+  return done;
+}
+
+Result<std::optional<QueueService::Settled>> QueueService::settle(const core::ItemId& id,
+                                                                  const core::ItemVerb& verb,
+                                                                  const MakeExtra& make_extra) {
+  using Answer = std::optional<Settled>;
+  const bool order = std::holds_alternative<core::ItemOrder>(verb);
+  bool may_assume = !order;
+  int unknowns = 0;
+  for (int tries = 0; tries < kMostTries; ++tries) {
+    auto assumed = may_assume ? assume(id) : std::nullopt;
+    auto looked = assumed ? Result<std::optional<Seen>>(std::move(assumed)) : look(id);
+    if (!looked) return unsettled(looked.error(), unknowns);
+    if (!*looked) {
+      if (unknowns > 0) return still_unknown(id);
+      return Answer();
+    }
+    auto attempt = judge(std::move(**looked), verb);
+    if (!attempt) return unsettled(attempt.error(), unknowns);
+    Settled& settled = attempt->settled;
+    if (!settled.decision.change) {
+      if (settled.seen.assumed) {
+        may_assume = false;  // only what was read can say no
+        continue;
+      }
+      const bool no = settled.decision.outcome == core::ItemOutcome::Lost ||
+                      settled.decision.outcome == core::ItemOutcome::Refused;
+      if (unknowns > 0 && no) return still_unknown(id);
+      return Answer(std::move(settled));
+    }
+    may_assume = false;
+    auto done = carry_out(*attempt, verb, make_extra);
+    if (!done) {
+      const bool again = done.error().code == Code::UnknownOutcome && ++unknowns < kMostUnknowns;
+      if (!again) return unsettled(done.error(), unknowns);
+      continue;
+    }
+    const auto* committed = std::get_if<store::Committed>(&*done);
+    if (committed == nullptr) {
+      if (order) forget_ground();
+      continue;
+    }
+    remember(settled, verb, std::move(attempt->after), *committed);
+    const bool waits = settled.seen.shelf == Shelf::Ready || settled.seen.shelf == Shelf::Later;
+    if (waits && !settled.decision.change->dropped) ring(id.queue());
+    return Answer(std::move(settled));
+  }
+  return unsettled(
+      unavailable(cat("the item ", quoted(id.text()), " changes too fast to be committed to")),
+      unknowns);
+}
+
+// What the world is after the commit. The item's own record is the commit's first step, or the
+// second when it went to another shelf.
+void QueueService::remember(Settled& settled, const core::ItemVerb& verb, StoredItem after,
+                            const store::Committed& done) {
+  const core::ItemChange& change = *settled.decision.change;
+  Seen& seen = settled.seen;
+  const Shelf to = shelf_of(change.item, change.delay.count() > 0);
+  const std::size_t at = to == seen.shelf || change.dropped ? 0 : 1;
+  if (!std::holds_alternative<core::RenewItem>(verb)) seen.version = done.versions[at];
+  after.not_before.reset();
+  if (change.delay.count() > 0) after.not_before = wall_of(seen) + change.delay;
+  seen.stored = std::move(after);
+  seen.shelf = to;
+  seen.store_wall = done.store_wall;
+  seen.store_time = done.store_time;
+  const auto running = [](Millis length) { return Timer{TimerState::Running, length, length}; };
+  settled.granted_ttl = at < done.granted_ttl.size() ? done.granted_ttl[at] : Millis(0);
+  if (change.alive.op == core::TimerPlan::Op::Stop) seen.timers.alive = {};
+  const bool started = change.alive.op == core::TimerPlan::Op::Start ||
+                       change.alive.op == core::TimerPlan::Op::Extend;
+  if (started) {
+    if (settled.granted_ttl.count() == 0) settled.granted_ttl = change.alive.length;
+    seen.timers.alive = running(settled.granted_ttl);
+  }
+  if (change.pace.op == core::TimerPlan::Op::Stop) seen.timers.pace = {};
+  if (change.pace.op == core::TimerPlan::Op::Start) seen.timers.pace = running(change.pace.length);
+  seen.timers.delay = change.delay.count() > 0 ? running(change.delay) : Timer();
+  seen.assumed = false;
+  if (to == Shelf::Claimed && !change.dropped) {
+    keep_in_mind(seen);
+  } else {
+    forget(seen.id);
+  }
+}
+
+// A stale verb changes nothing, and is on record.   G8
+void QueueService::note_stale(const core::ItemId& id, const core::ItemVerb& verb,
+                              core::ItemCause cause, const core::Item* item) {
+  ++stale_;
+  api::Event event;
+  event.at = clock_.wall();
+  event.kind = "item_refused_stale";
+  event.resource = id.text();
+  if (item != nullptr) event.owner = item->owner.text();
+  std::visit(
+      [&](const auto& v) {
+        if constexpr (requires { v.epoch; }) event.token = v.epoch.number();
+      },
+      verb);
+  event.details.emplace_back("cause", std::string(core::word(cause)));
+  if (item != nullptr) {
+    event.details.emplace_back("epoch", static_cast<std::int64_t>(item->epoch.number()));
+  }
+  ledger_.refused(event);
+}
+
+Result<api::ItemAnswer> QueueService::answer(const core::ItemId& id, const core::ItemVerb& verb,
+                                             const MakeExtra& extra) {
+  auto settled = settle(id, verb, extra);
+  if (!settled) return settled.error();
+  if (!*settled) {
+    note_stale(id, verb, core::ItemCause::NotThere, nullptr);
+    return api::ItemAnswer(api::ItemLost{.cause = core::ItemCause::NotThere, .item = std::nullopt});
+  }
+  const Settled& it = **settled;
+  const core::ItemOutcome outcome = it.decision.outcome;
+  if (outcome == core::ItemOutcome::Lost || outcome == core::ItemOutcome::Refused) {
+    note_stale(id, verb, it.decision.cause, &it.seen.stored.item);
+    return api::ItemAnswer(api::ItemLost{.cause = it.decision.cause, .item = view_of(it.seen)});
+  }
+  return api::ItemAnswer(api::ItemDone{.item = view_of(it.seen),
+                                       .repeated = outcome == core::ItemOutcome::Repeated,
+                                       .granted_ttl = it.granted_ttl,
+                                       .follow_ups = {},
+                                       .store_time = it.seen.store_time});
+}
+
+// ---- the worker's verbs
+
+Result<api::ItemAnswer> QueueService::start(const api::ItemRef& ref, bool reports) {
+  if (auto ok = api::check_ref(ref); !ok) return ok.error();
+  return answer(ref.id, core::StartItem{ref.epoch, reports});
+}
+
+Result<api::ItemAnswer> QueueService::renew(const api::ItemRef& ref, Millis ttl) {
+  if (auto ok = api::check_ref(ref); !ok) return ok.error();
+  if (ttl.count() != 0 && ttl < store_.capabilities().smallest_ttl) {
+    return invalid(cat("a ttl of ", format_duration(ttl), " is too short for this store"));
+  }
+  return answer(ref.id, core::RenewItem{ref.epoch, ttl});
+}
+
+Result<api::ItemAnswer> QueueService::checkpoint(const api::ItemRef& ref, const std::string& marker,
+                                                 const std::optional<std::string>& data) {
+  if (auto ok = api::check_ref(ref); !ok) return ok.error();
+  if (auto ok = api::check_marker(marker); !ok) return ok.error();
+  if (data) {
+    if (auto ok = api::check_data("a checkpoint", *data); !ok) return ok.error();
+  }
+  return answer(ref.id, core::CheckpointItem{ref.epoch, marker}, [&](const Seen& seen) {
+    Extra extra;
+    if (!data) return Result<Extra>(std::move(extra));
+    extra.checkpoint = make_content(ref.id, "c", *data, kSmallRoom, extra.steps);
+    // What the one before had more of.
+    for (std::size_t i = extra.checkpoint->pieces; i < seen.stored.checkpoint.pieces; ++i) {
+      Step& step = extra.steps.emplace_back();
+      step.kind = Step::Kind::Remove;
+      step.key = blob_key(ref.id, "c", i);
+    }
+    return Result<Extra>(std::move(extra));
+  });
+}
+
+Result<api::ItemAnswer> QueueService::complete(const api::Completion& completion) {
+  if (auto ok = api::check_completion(completion); !ok) return ok.error();
+  std::vector<core::ItemId> follow_ups;
+  auto done = answer(completion.ref.id,
+                     core::CompleteItem{completion.ref.epoch, api::digest_of(completion)},
+                     [&](const Seen& seen) {
+                       auto extra = plan_follow_ups(completion, seen);
+                       if (extra) follow_ups = extra->follow_ups;
+                       return extra;
+                     });
+  if (!done) return done;
+  if (auto* yes = std::get_if<api::ItemDone>(&*done)) {
+    if (!yes->repeated) ++completions_;
+    // Of a repetition nobody knows which they were but the ledger.
+    if (!yes->repeated) yes->follow_ups = std::move(follow_ups);
+    std::set<core::QueueName> fed;
+    for (const core::ItemId& id : yes->follow_ups) fed.insert(id.queue());
+    for (const core::QueueName& queue : fed) ring(queue);
+  }
+  return done;
+}
+
+Result<api::ItemAnswer> QueueService::fail(const api::ItemRef& ref, const std::string& why,
+                                           std::optional<Millis> later) {
+  if (auto ok = api::check_ref(ref); !ok) return ok.error();
+  if (auto ok = api::check_why(why, false); !ok) return ok.error();
+  return answer(ref.id, core::FailItem{ref.epoch, why, later});
+}
+
+Result<api::ItemAnswer> QueueService::release(const api::ItemRef& ref) {
+  if (auto ok = api::check_ref(ref); !ok) return ok.error();
+  return answer(ref.id, core::ReleaseItem{ref.epoch});
+}
+
+Result<api::ItemAnswer> QueueService::order(const core::ItemId& id, const core::ItemOrder& order) {
+  if (auto ok = api::check_order(order); !ok) return ok.error();
+  core::ItemOrder with_id = order;
+  if (with_id.id.empty()) with_id.id = random_.id_hex();
+  std::optional<Seen> dropped;
+  auto done = answer(id, with_id, [&](const Seen& seen) {
+    if (order.what == core::ItemOrder::What::Drop) dropped = seen;
+    return Result<Extra>(Extra());
+  });
+  if (done && std::holds_alternative<api::ItemDone>(*done) && dropped) {
+    // The item is gone; what is left of its contents is rubbish, and costs nothing but room.
+    [[maybe_unused]] const bool clean = clean_up(*dropped).has_value();
+  }
+  return done;
+}
+
+Status QueueService::clean_up(const Seen& dropped) {
+  std::vector<Step> steps;
+  const auto remove = [&](std::string key) {
+    Step& step = steps.emplace_back();
+    step.kind = Step::Kind::Remove;
+    step.key = std::move(key);
+  };
+  remove(stop_key(dropped.id));
+  while (true) {
+    auto left = store_.scan({.prefix = blob_prefix(dropped.id),
+                             .after = "",
+                             .limit = kStepsAhead - 1,
+                             .backwards = false});
+    if (!left) return left.error();
+    for (const store::Entry& entry : left->entries) remove(entry.key);
+    if (steps.empty()) return {};
+    auto done = store_.commit(steps, store::Sync::Relaxed);
+    if (!done) return done.error();
+    if (left->entries.empty()) return {};
+    steps.clear();
+  }
+}
+
+api::QueueTraffic QueueService::traffic() const {
+  return {.puts = puts_,
+          .claims = claims_,
+          .completions = completions_,
+          .stale = stale_,
+          .parked = parked_};
+}
+
+Result<std::unique_ptr<Watch>> QueueService::watch(const core::QueueName& queue) {
+  return store_.watch(bell_key(queue));
+}
+
+Result<std::unique_ptr<Watch>> QueueService::watch_item(const core::ItemId& id) {
+  return store_.watch(stop_key(id));
+}
+
+}  // namespace stint::service

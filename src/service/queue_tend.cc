@@ -1,0 +1,154 @@
+// The janitor: it runs inside whoever claims, without a leader.
+#include <algorithm>
+
+#include "service/queue_service.h"
+
+namespace stint::service {
+
+using store::Step;
+
+namespace {
+
+constexpr std::size_t kTendPage = 128;
+constexpr std::size_t kDuePage = 32;
+
+void sooner(std::optional<Millis>& next, std::optional<Millis> other) {
+  if (!other) return;
+  const Millis at = std::max(*other, Millis(1));
+  next = next ? std::min(*next, at) : at;
+}
+
+}  // namespace
+
+void QueueService::count_moved(const Settled& settled, api::Tended& tended) {
+  if (settled.decision.outcome != core::ItemOutcome::Done) return;
+  if (settled.seen.shelf == Shelf::Parked) {
+    ++tended.parked;
+    ++parked_;
+  } else {
+    ++tended.requeued;
+  }
+}
+
+// Epoch, progress and timer are checked again in the commit: a completion or a renewal that came
+// meanwhile wins (river#1302).   G8
+Status QueueService::tend_claims(const core::QueueName& queue, api::Tended& tended) {
+  std::string after;
+  {
+    const MutexLock lock(mutex_);
+    after = candidates_[queue].claimed_after;
+  }
+  auto found = store_.scan({.prefix = shelf_prefix(Shelf::Claimed, queue),
+                            .after = after,
+                            .limit = kTendPage,
+                            .backwards = false});
+  if (!found) return found.error();
+  for (const store::Entry& entry : found->entries) {
+    if (entry.timer.state != TimerState::Fired) {
+      sooner(tended.next_in, entry.timer.remaining);
+      continue;
+    }
+    const auto id = id_of(queue, entry.key);
+    if (!id) continue;
+    forget(*id);
+    auto settled = settle(*id, core::TendItem{}, nullptr);
+    if (!settled) return settled.error();
+    if (*settled) count_moved(**settled, tended);
+  }
+  const MutexLock lock(mutex_);
+  candidates_[queue].claimed_after =
+      found->entries.size() < kTendPage ? std::string() : found->entries.back().key;
+  return {};
+}
+
+Status QueueService::tend_paces(const core::QueueName& queue, api::Tended& tended) {
+  auto found = store_.scan(
+      {.prefix = pace_prefix(queue), .after = "", .limit = kTendPage, .backwards = false});
+  if (!found) return found.error();
+  for (const store::Entry& entry : found->entries) {
+    if (entry.timer.state != TimerState::Fired) {
+      sooner(tended.next_in, entry.timer.remaining);
+      continue;
+    }
+    const auto id = id_of(queue, entry.key);
+    if (!id) continue;
+    forget(*id);
+    auto settled = settle(*id, core::TendItem{}, nullptr);
+    if (!settled) return settled.error();
+    if (*settled) count_moved(**settled, tended);
+  }
+  return {};
+}
+
+// What has waited long enough goes to those that anybody may claim. No change of the item's own.
+Result<bool> QueueService::promote_one(const Seen& seen) {
+  StoredItem stored = seen.stored;
+  stored.not_before.reset();
+  const Owner reserved = stored.item.reserved_for;
+  stored.item.reserved_for = {};
+  Step leave;
+  leave.kind = Step::Kind::Remove;
+  leave.key = shelf_key(Shelf::Later, seen.id);
+  leave.expect = store::Expect::Seen;
+  leave.version = seen.version;
+  leave.demand = TimerState::Fired;
+  Step index;
+  index.kind = Step::Kind::Remove;
+  index.key = !reserved.empty()        ? reserved_key(seen.id, reserved)
+              : seen.stored.not_before ? due_key(seen.id, *seen.stored.not_before)
+                                       : std::string();
+  Step arrive;
+  arrive.kind = Step::Kind::Set;
+  arrive.key = shelf_key(Shelf::Ready, seen.id);
+  arrive.expect = store::Expect::Absent;
+  arrive.value = encode(stored);
+  arrive.timer = Step::TimerOp::Stop;
+  std::vector<Step> steps = {std::move(leave), std::move(arrive)};
+  if (!index.key.empty()) steps.push_back(std::move(index));
+  auto done = store_.commit(steps, store::Sync::Relaxed);
+  if (!done) return done.error();
+  return std::holds_alternative<store::Committed>(*done);
+}
+
+Status QueueService::promote(const core::QueueName& queue, api::Tended& tended) {
+  bool moved = false;
+  for (const std::string& prefix : {due_prefix(queue), reserved_prefix(queue)}) {
+    auto found =
+        store_.scan({.prefix = prefix, .after = "", .limit = kDuePage, .backwards = false});
+    if (!found) return found.error();
+    for (const store::Entry& entry : found->entries) {
+      const auto id = id_of(queue, entry.key);
+      if (!id) continue;
+      auto seen = look(*id);
+      if (!seen) return seen.error();
+      if (!*seen || (*seen)->shelf != Shelf::Later) continue;
+      if ((*seen)->timers.delay.state != TimerState::Fired) {
+        sooner(tended.next_in, (*seen)->timers.delay.remaining);
+        continue;
+      }
+      auto done = promote_one(**seen);
+      if (!done) return done.error();
+      moved = moved || *done;
+    }
+  }
+  if (moved) ring(queue);
+  const MutexLock lock(mutex_);
+  if (moved) candidates_[queue].found.clear();
+  return {};
+}
+
+Result<api::Tended> QueueService::tend(const core::QueueName& queue) {
+  api::Tended tended;
+  const MonoTime now = clock_.mono();
+  if (auto ok = tend_claims(queue, tended); !ok) return ok.error();
+  if (auto ok = tend_paces(queue, tended); !ok) return ok.error();
+  if (auto ok = promote(queue, tended); !ok) return ok.error();
+  const MutexLock lock(mutex_);
+  Candidates& here = candidates_[queue];
+  here.tended = now;
+  here.next_in = tended.next_in;
+  if (tended.requeued > 0) here.found.clear();
+  return tended;
+}
+
+}  // namespace stint::service

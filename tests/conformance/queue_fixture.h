@@ -1,0 +1,131 @@
+// What the queue's conformance tests share: a QueueService on the store of the case at hand.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "service/queue_service.h"
+#include "tests/conformance/lease_fixture.h"
+
+namespace stint::testing {
+
+inline core::QueueName queue_name(std::string_view name) {
+  return core::QueueName::parse(name).value();
+}
+
+// One worker's opening of the store.
+class QueueClient {
+ public:
+  explicit QueueClient(Site& site)
+      : base(site), queue(*base.store, base.ledger, site.clock(), base.random) {}
+
+  Client base;
+  service::QueueService queue;
+};
+
+class QueueTest : public ::testing::TestWithParam<StoreCase> {
+ protected:
+  Millis brief() const { return std::max(site_->short_ttl(), client_.base.leases.smallest_ttl()); }
+
+  core::ItemId put(const std::string& payload, const core::ItemLimits& limits = {},
+                   std::string_view name = "builds") {
+    auto answer = queue_.put(request(payload, limits, name));
+    EXPECT_TRUE(answer.has_value()) << (answer ? "" : answer.error().message);
+    return answer.value().id;
+  }
+  static api::PutRequest request(const std::string& payload, const core::ItemLimits& limits = {},
+                                 std::string_view name = "builds") {
+    return {.queue = queue_name(name),
+            .payload = payload,
+            .priority = 0,
+            .delay = {},
+            .unique = {},
+            .labels = {},
+            .by = "putter",
+            .limits = limits,
+            .create = true};
+  }
+  // Nothing: there was nothing to claim.
+  std::optional<api::ClaimedItem> claim(std::string_view who = "ann", Millis ttl = kHour,
+                                        std::string_view name = "builds") {
+    return claim_by(queue_, who, ttl, name);
+  }
+  std::optional<api::ClaimedItem> claim_by(api::Queue& queue, std::string_view who,
+                                           Millis ttl = kHour, std::string_view name = "builds") {
+    auto answer = queue.claim({.queue = queue_name(name),
+                               .owner = owner(who),
+                               .claim = client_.base.claim(),
+                               .ttl = ttl,
+                               .start = false,
+                               .reports = false});
+    EXPECT_TRUE(answer.has_value()) << (answer ? "" : answer.error().message);
+    if (!answer || std::holds_alternative<api::EmptyQueue>(*answer)) return std::nullopt;
+    return std::get<api::ClaimedItem>(*answer);
+  }
+  static api::ItemRef ref(const api::ClaimedItem& claimed) {
+    return {claimed.item.id, claimed.item.item.epoch};
+  }
+  // None: it was done.
+  static core::ItemCause lost(const Result<api::ItemAnswer>& answer) {
+    EXPECT_TRUE(answer.has_value()) << (answer ? "" : answer.error().message);
+    if (!answer) return core::ItemCause::None;
+    const auto* no = std::get_if<api::ItemLost>(&*answer);
+    return no == nullptr ? core::ItemCause::None : no->cause;
+  }
+  static bool done(const Result<api::ItemAnswer>& answer) {
+    return answer.has_value() && lost(answer) == core::ItemCause::None;
+  }
+  static bool repeated(const Result<api::ItemAnswer>& answer) {
+    return done(answer) && std::get<api::ItemDone>(*answer).repeated;
+  }
+  static api::Completion completion(const api::ItemRef& ref, std::string result = "ok") {
+    return {.ref = ref, .result = std::move(result), .then = {}};
+  }
+  api::QueueItem show(const core::ItemId& id) { return queue_.show(id).value().value(); }
+  core::ItemState state(const core::ItemId& id) { return show(id).item.state; }
+  std::size_t waiting(std::string_view name) {
+    return queue_.count(queue_name(name)).value().waiting;
+  }
+  // Everything of the item that anybody could see.
+  std::string whole(const core::ItemId& id) {
+    std::string out;
+    for (const service::Shelf shelf : service::kShelves) {
+      const auto entry =
+          client_.base.store->read({service::shelf_key(shelf, id)}).value().entries.front();
+      out += entry.value + "/" + std::to_string(entry.version) + ";";
+    }
+    return out;
+  }
+  static core::ItemOrder order(core::ItemOrder::What what,
+                               std::optional<Token> expected = std::nullopt) {
+    return {.what = what,
+            .expected = expected,
+            .why = "because",
+            .by = "op",
+            .id = {},
+            .to = {},
+            .hold = {}};
+  }
+  std::vector<std::string> kinds(const core::ItemId& id) {
+    client_.base.ledger.flush();
+    const std::vector<api::Event> events =
+        client_.base.ledger.list({.after = "", .prefix = id.text(), .limit = 1000, .newest = false})
+            .value();
+    std::vector<std::string> out;
+    for (const api::Event& event : events) {
+      out.push_back(event.kind);
+    }
+    return out;
+  }
+
+  std::unique_ptr<Site> site_ = GetParam().make();
+  QueueClient client_{*site_};
+  api::Queue& queue_ = client_.queue;
+};
+
+#define STINT_QUEUES_ON_EVERY_STORE(Suite)                              \
+  INSTANTIATE_TEST_SUITE_P(Store, Suite, ::testing::ValuesIn(stores()), \
+                           [](const auto& each) { return each.param.name; })
+
+}  // namespace stint::testing

@@ -1,0 +1,249 @@
+// The directory queue: plain files, one rename a step.
+#include "queue/dir_queue.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <thread>
+
+#include "base/text.h"
+#include "os/clock.h"
+#include "os/pause.h"
+#include "os/random.h"
+#include "tests/support/process.h"
+
+namespace stint::test {
+namespace {
+
+using core::ItemCause;
+using core::ItemState;
+using What = core::ItemOrder::What;
+constexpr Millis kHour{3'600'000};
+constexpr Millis kBrief{300};
+
+class DirQueueTest : public ::testing::Test {
+ protected:
+  core::QueueName name(std::string_view text = "jobs") {
+    return core::QueueName::parse(text).value();
+  }
+  core::ItemId put(const std::string& payload, core::ItemLimits limits = {}) {
+    auto put = queue_.put({.queue = name(),
+                           .payload = payload,
+                           .priority = 0,
+                           .delay = {},
+                           .unique = {},
+                           .labels = {},
+                           .by = "t",
+                           .limits = limits,
+                           .create = true});
+    EXPECT_TRUE(put.has_value()) << (put ? "" : put.error().message);
+    return put.value().id;
+  }
+  std::optional<api::ClaimedItem> claim(std::string_view who = "ann", Millis ttl = kHour,
+                                        std::string_view from = "jobs") {
+    auto answer = queue_.claim({.queue = name(from),
+                                .owner = Owner::parse(who).value(),
+                                .claim = Claim::make(random_),
+                                .ttl = ttl});
+    EXPECT_TRUE(answer.has_value()) << (answer ? "" : answer.error().message);
+    if (!answer || std::holds_alternative<api::EmptyQueue>(*answer)) return std::nullopt;
+    return std::get<api::ClaimedItem>(*answer);
+  }
+  std::optional<api::ClaimedItem> claim_when_free(std::string_view who) {
+    std::optional<api::ClaimedItem> got;
+    EXPECT_TRUE(wait_until([&] { return (got = claim(who)).has_value(); }, Millis(30'000)));
+    return got;
+  }
+  static api::ItemRef ref(const api::ClaimedItem& claimed) {
+    return {claimed.item.id, claimed.item.item.epoch};
+  }
+  static ItemCause lost(const Result<api::ItemAnswer>& answer) {
+    EXPECT_TRUE(answer.has_value()) << (answer ? "" : answer.error().message);
+    if (!answer) return ItemCause::NotYet;
+    const auto* no = std::get_if<api::ItemLost>(&*answer);
+    return no == nullptr ? ItemCause::None : no->cause;
+  }
+  static bool done(const Result<api::ItemAnswer>& answer) {
+    return lost(answer) == ItemCause::None;
+  }
+  static api::Completion completion(const api::ItemRef& ref, std::string result = "ok") {
+    return {.ref = ref, .result = std::move(result), .then = {}};
+  }
+  ItemState state(const core::ItemId& id) { return queue_.show(id).value().value().item.state; }
+  std::string folder(std::string_view text = "jobs") { return cat(dir_.path(), "/queues/", text); }
+  std::size_t files(const std::string& path) {
+    std::size_t count = 0;
+    for ([[maybe_unused]] const auto& each : std::filesystem::directory_iterator(path)) ++count;
+    return count;
+  }
+
+  TempDir dir_;
+  os::SystemClock clock_;
+  os::SystemRandom random_;
+  queue::DirQueue queue_{dir_.path() + "/queues", nullptr, clock_, random_};
+};
+
+TEST_F(DirQueueTest, ItemsArePlainFiles) {
+  const auto id = put("hello");
+  EXPECT_EQ(read_text(cat(folder(), "/queue/", id.suffix(), ".e0")), "hello");
+  const auto mine = claim("host-a:1");
+  ASSERT_TRUE(mine);
+  EXPECT_EQ(mine->item.payload, "hello");
+  EXPECT_EQ(files(folder() + "/claimed/host-a_1"), 1U);
+  EXPECT_TRUE(done(queue_.complete(completion(ref(*mine)))));
+  EXPECT_EQ(read_text(cat(folder(), "/done/", id.suffix(), ".e1")), "hello");
+  EXPECT_EQ(read_text(cat(folder(), "/staged/", id.suffix(), ".e1/result")), "ok");
+  EXPECT_EQ(queue_.show(id).value()->result, "ok");
+}
+
+TEST_F(DirQueueTest, AFileThatIsMovedInByHandIsAdopted) {
+  put("x");
+  ASSERT_TRUE(claim());
+  write_text(folder() + "/queue/todo.txt", "by hand");
+  const auto mine = claim();
+  ASSERT_TRUE(mine);
+  EXPECT_EQ(mine->item.payload, "by hand");
+  EXPECT_EQ(mine->item.item.epoch, Token(1));
+  EXPECT_EQ(mine->item.labels, std::vector<std::string>{"file=todo.txt"});
+}
+
+// EVIDENCE-OF: G8 G10
+TEST_F(DirQueueTest, AStaleEpochChangesNothing) {
+  core::ItemLimits limits;
+  limits.requeue = core::Requeue::Always;
+  const auto id = put("x", limits);
+  const auto zombie = claim("zombie", kBrief);
+  ASSERT_TRUE(zombie);
+  const auto mine = claim_when_free("ann");
+  ASSERT_TRUE(mine);
+  EXPECT_EQ(mine->item.item.reason, core::Reason::Expired);
+  const api::ItemRef old = ref(*zombie);
+  EXPECT_EQ(lost(queue_.start(old, true)), ItemCause::Superseded);
+  EXPECT_EQ(lost(queue_.renew(old, kHour)), ItemCause::Superseded);
+  EXPECT_EQ(lost(queue_.checkpoint(old, "m", "data")), ItemCause::Superseded);
+  api::Completion fan = completion(old);
+  fan.then.push_back({name(), "never"});
+  EXPECT_EQ(lost(queue_.complete(fan)), ItemCause::Superseded);
+  EXPECT_EQ(lost(queue_.fail(old, "w", {})), ItemCause::Superseded);
+  EXPECT_EQ(lost(queue_.release(old)), ItemCause::Superseded);
+  EXPECT_EQ(files(folder() + "/queue"), 0U);
+  EXPECT_TRUE(done(queue_.complete(completion(ref(*mine)))));
+  EXPECT_EQ(queue_.show(id).value()->item.epoch, Token(2));
+}
+
+TEST_F(DirQueueTest, ALateResultCountsUntilSomebodyClaims) {
+  const auto id = put("x");
+  const auto mine = claim("ann", kBrief);
+  ASSERT_TRUE(mine);
+  ASSERT_TRUE(done(queue_.start(ref(*mine), false)));
+  ASSERT_TRUE(wait_until([&] {
+    EXPECT_TRUE(queue_.tend(name()));
+    return state(id) == ItemState::Parked;
+  }));
+  EXPECT_EQ(queue_.show(id).value()->item.by, "janitor");
+  EXPECT_EQ(lost(queue_.renew(ref(*mine), kHour)), ItemCause::Expired);
+  EXPECT_TRUE(done(queue_.complete(completion(ref(*mine)))));
+  EXPECT_EQ(state(id), ItemState::Done);
+}
+
+// EVIDENCE-OF: G10
+TEST_F(DirQueueTest, FollowUpsComeAfterTheCompletionAndRollForward) {
+  put("x");
+  const auto mine = claim();
+  ASSERT_TRUE(mine);
+  ASSERT_TRUE(queue_.configure({name("next"), {}}));
+  api::Completion fan = completion(ref(*mine));
+  for (int i = 0; i < 3; ++i) fan.then.push_back({name("next"), cat("n", i)});
+  ASSERT_TRUE(done(queue_.complete(fan)));
+  EXPECT_TRUE(std::get<api::ItemDone>(*queue_.complete(fan)).repeated);
+  EXPECT_EQ(lost(queue_.complete(completion(ref(*mine), "other"))), ItemCause::Spoken);
+  EXPECT_EQ(queue_.count(name("next"))->waiting, 3U);
+  const auto next = claim("ann", kHour, "next");
+  ASSERT_TRUE(next);
+  EXPECT_EQ(next->item.parent, mine->item.id.text());
+
+  // Killed right after the rename that counts: the janitor goes on from there.
+  const std::string stage = cat(folder(), "/staged/", mine->item.id.suffix(), ".e1");
+  write_text(stage + "/then.00000000000000000001.next.put",
+             read_text(cat(folder("next"), "/about/", next->item.id.suffix(), "/put")));
+  write_text(stage + "/then.00000000000000000001.next", "left behind");
+  ASSERT_TRUE(queue_.tend(name()));
+  EXPECT_EQ(read_text(folder("next") + "/queue/00000000000000000001.e0"), "left behind");
+}
+
+TEST_F(DirQueueTest, TheOperatorMovesTheEpoch) {
+  const auto id = put("x");
+  const auto mine = claim();
+  ASSERT_TRUE(mine);
+  core::ItemOrder order{
+      .what = What::Cancel, .expected = {}, .why = "w", .by = "op", .id = {}, .to = {}, .hold = {}};
+  EXPECT_EQ(lost(queue_.order(id, order)), ItemCause::Live);
+  order.expected = Token(1);
+  EXPECT_TRUE(done(queue_.order(id, order)));
+  EXPECT_EQ(state(id), ItemState::Cancelled);
+  EXPECT_EQ(lost(queue_.complete(completion(ref(*mine)))), ItemCause::Ordered);
+  EXPECT_EQ(lost(queue_.complete(completion({id, Token(2)}))), ItemCause::NeverIssued);
+  order.what = What::Replay;
+  order.expected.reset();
+  EXPECT_TRUE(done(queue_.order(id, order)));
+  const auto again = claim("bob");
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->item.item.epoch, Token(4));
+  EXPECT_EQ(again->item.item.attempts, 1U);
+  order.what = What::Drop;
+  order.expected = Token(4);
+  EXPECT_TRUE(done(queue_.order(id, order)));
+  EXPECT_FALSE(queue_.show(id).value());
+}
+
+TEST_F(DirQueueTest, FailuresBackOffAndUseUpAttempts) {
+  core::ItemLimits limits;
+  limits.max_attempts = 2;
+  limits.backoff = Millis(50);
+  const auto id = put("x", limits);
+  auto mine = claim();
+  ASSERT_TRUE(mine);
+  EXPECT_TRUE(done(queue_.fail(ref(*mine), "one", {})));
+  EXPECT_EQ(lost(queue_.complete(completion(ref(*mine)))), ItemCause::Spoken);
+  mine = claim_when_free("ann");
+  ASSERT_TRUE(mine);
+  EXPECT_EQ(mine->item.item.attempts, 2U);
+  EXPECT_TRUE(done(queue_.fail(ref(*mine), "two", {})));
+  EXPECT_EQ(state(id), ItemState::Failed);
+  EXPECT_EQ(queue_.show(id).value()->item.why, "two");
+}
+
+TEST_F(DirQueueTest, NoProgressEndsAClaimAndTheSuccessorGetsTheCheckpoint) {
+  core::ItemLimits limits;
+  limits.requeue = core::Requeue::Always;
+  limits.progress_timeout = kBrief;
+  put("x", limits);
+  const auto wedged = claim("wedged");
+  ASSERT_TRUE(wedged);
+  ASSERT_TRUE(done(queue_.checkpoint(ref(*wedged), "p40", "page 40")));
+  const auto next = claim_when_free("ann");
+  ASSERT_TRUE(next);
+  EXPECT_EQ(next->item.checkpoint, "page 40");
+  EXPECT_EQ(next->item.item.progress, "p40");
+  EXPECT_EQ(next->item.item.reason, core::Reason::Stalled);
+}
+
+TEST_F(DirQueueTest, ManyThreadsGetEveryItemOnceUnderOneName) {
+  constexpr int kItems = 24;
+  for (int i = 0; i < kItems; ++i) put(cat(i));
+  std::atomic<int> completed = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      while (auto next = claim("same")) {
+        if (done(queue_.complete(completion(ref(*next))))) ++completed;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(completed, kItems);
+  EXPECT_EQ(files(folder() + "/done"), static_cast<std::size_t>(kItems));
+}
+
+}  // namespace
+}  // namespace stint::test

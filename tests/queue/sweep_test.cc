@@ -1,0 +1,89 @@
+// `complete --then` killed between any two of its system calls: the completion and its follow-ups
+// are there, or neither is. On the directory queue the completion comes first, and whoever comes
+// next moves the follow-ups on.
+#include <filesystem>
+#include <iostream>
+
+#include "tests/fault/lease_sweep.h"
+
+namespace stint::test {
+namespace {
+
+constexpr std::size_t kSlice = 25;
+
+struct Scene {
+  Stint stint;
+  std::string state = stint.dir().file("state");
+  std::string store;  // empty: the default
+  std::string id;
+
+  Finished queue(std::vector<std::string> words) const {
+    words.insert(words.begin(), "queue");
+    return stint(std::move(words));
+  }
+};
+
+std::vector<std::string> completion(const std::string& id) {
+  return {"queue", "complete", id, "--epoch", "1", "--then", "jobs:one", "--then", "jobs:two"};
+}
+
+// The same item in a fresh scene each time: its files are kept aside.
+void prepare(const std::string& kept, const std::string& live) {
+  std::filesystem::remove_all(live);
+  std::filesystem::copy(kept, live, std::filesystem::copy_options::recursive);
+}
+
+// A look at the queue moves on what a completion has left on the way.
+std::string after_the_blow(const Scene& scene) {
+  const std::string state = json_field(scene.queue({"show", scene.id, "--json"}).out, "state");
+  if (state == "claimed" &&
+      scene.queue({"ls", "jobs", "--state", "waiting"}).out.find("jobs-") != std::string::npos) {
+    return "a follow-up without its completion";
+  }
+  if (state != "done" && state != "claimed") return cat("the item is ", state);
+  // The same again is answered "done", and now all of it is there.
+  const Finished again = scene.stint(completion(scene.id));
+  if (again.exit_code != 0) return cat("it cannot be repeated: ", again.err);
+  if (json_field(scene.queue({"show", scene.id, "--json"}).out, "state") != "done")
+    return "not done";
+  const int waiting = count_lines(scene.queue({"ls", "jobs", "--state", "waiting"}).out, "jobs-");
+  if (waiting != 2) return cat(waiting, " follow-ups instead of two");
+  return {};
+}
+
+void sweep_completion(Scene& scene, const std::string& live) {
+  ASSERT_EQ(scene.queue({"put", "jobs", "x", "--create"}).exit_code, 0);
+  const Finished claim = scene.queue({"claim", "jobs", "--ttl", "1h", "--json"});
+  ASSERT_EQ(claim.exit_code, 0);
+  scene.id = json_field(claim.out, "id");
+  const std::string kept = scene.stint.dir().file("kept");
+  std::filesystem::copy(live, kept, std::filesystem::copy_options::recursive);
+  SweepPlan plan{.command = scene.stint.command(completion(scene.id)), .from = live};
+  plan.blows = {Blow::Kill};
+  plan.most_points = full_sweep() ? 0 : kSlice;
+  plan.prepare = [&] { prepare(kept, live); };
+  plan.check = [&](const Strike&) { return after_the_blow(scene); };
+  const auto report = sweep(plan);
+  ASSERT_TRUE(report) << report.error().message;
+  std::cout << report->text();
+  EXPECT_TRUE(report->failures.empty()) << report->failures.front();
+  EXPECT_GT(report->runs, 5);
+}
+
+// EVIDENCE-OF: G10
+TEST(QueueSweep, ACompletionAndItsFollowUpsAreThereOrNeither) {
+  SKIP_WITHOUT_STRACE();
+  Scene scene;
+  sweep_completion(scene, scene.state);
+}
+
+TEST(QueueSweep, OnADirectoryTheCompletionComesFirstAndTheRestRollsForward) {
+  SKIP_WITHOUT_STRACE();
+  Scene scene;
+  const std::string mount = scene.stint.dir().file("mount");
+  scene.stint.use_store(cat("dir:", mount));
+  sweep_completion(scene, mount + "/queues");
+}
+
+}  // namespace
+}  // namespace stint::test
