@@ -5,6 +5,7 @@
 #include "service/fence_service.h"
 #include "service/lease_service.h"
 #include "service/ledger.h"
+#include "service/slot_service.h"
 #include "store/dir/dir_store.h"
 #include "store/memory/memory_store.h"
 #include "store/sqlite/sqlite_store.h"
@@ -115,6 +116,8 @@ Result<std::unique_ptr<Opened>> Opened::open(const OpenOptions& options, const C
   opened->leases_ = std::make_unique<service::LeaseService>(
       *opened->store_, *opened->ledger_, *life, clock, random, opened->anchors_.get());
   opened->fences_ = std::make_unique<service::FenceService>(*opened->store_, clock);
+  opened->slots_ =
+      std::make_unique<service::SlotService>(*opened->store_, *opened->ledger_, clock);
   return opened;
 }
 
@@ -129,6 +132,7 @@ Opened::~Opened() = default;
 api::Leases& Opened::leases() { return *leases_; }
 api::Events& Opened::events() { return *ledger_; }
 api::Fences& Opened::fences() { return *fences_; }
+api::Slots& Opened::slots() { return *slots_; }
 std::string Opened::caveat() const {
   const store::Capabilities& can = store_->capabilities();
   return can.durable ? "" : can.may_lose;

@@ -6,6 +6,7 @@
 #include "api/events.h"
 #include "api/fences.h"
 #include "api/leases.h"
+#include "api/slots.h"
 #include "app/state_files.h"
 #include "app/store_url.h"
 #include "base/random.h"
@@ -17,6 +18,7 @@ namespace stint::service {
 class Ledger;
 class LeaseService;
 class FenceService;
+class SlotService;
 }  // namespace stint::service
 
 namespace stint::app {
@@ -38,6 +40,7 @@ class Opened {
   api::Leases& leases();
   api::Events& events();
   api::Fences& fences();
+  api::Slots& slots();
   // What this store can lose of what it has acknowledged; empty: it claims to lose nothing.
   std::string caveat() const;
   // Refusals that were counted are written now, apart from any answer.
@@ -50,6 +53,7 @@ class Opened {
   std::unique_ptr<service::Ledger> ledger_;
   std::unique_ptr<service::LeaseService> leases_;
   std::unique_ptr<service::FenceService> fences_;
+  std::unique_ptr<service::SlotService> slots_;
 };
 
 // The bare store behind the URL, without a look at its life: for examining and moving it.

@@ -295,6 +295,7 @@ JobDecision decide_job(const std::optional<Job>& before, const JobRule& rule,
   if (!before) return d;
   settle_active(d, rule, sight);
   decide_missed(d, rule, sight);
+  d.after.rows += d.ended.size();
   assign(d, sight);
   return d;
 }
@@ -362,6 +363,7 @@ SlotStep end_slot(const Job& job, const SlotGrip& grip, const SlotEnd& end, cons
   if (end.state != SlotState::Ran) {
     step.again = try_again(step.after, job.active->slot, rule, now);
   }
+  if (!step.again) ++step.after.rows;
   return step;
 }
 
@@ -376,6 +378,7 @@ SlotStep skip_slot(const Job& job, const SlotGrip& grip, SlotState why, WallTime
                          .resource = grip.resource,
                          .token = grip.token,
                          .ended_at = now};
+  ++step.after.rows;
   step.after.due.erase(step.after.due.begin() + (found - job.due.begin()));
   return step;
 }
@@ -386,6 +389,7 @@ std::optional<JobDecision> add_slot(const std::optional<Job>& before, const JobR
   if (!adopt_rule(d, before, rule, sight.now)) return d;
   Job& job = d.after;
   settle_active(d, rule, sight);
+  job.rows += d.ended.size();
   const auto same = [&](const Slot& other) { return other.at == slot.at; };
   if (std::ranges::any_of(job.due, same) || (job.active && same(job.active->slot))) {
     return std::nullopt;

@@ -119,7 +119,9 @@ struct Job {
   std::optional<ActiveSlot> active;
   std::string last_resource;  // of the run that ended last
   Token last_token;
-  std::optional<SlotRange> pause;  // the range that grows while it is paused
+  std::optional<SlotRange> pause;        // the range that grows while it is paused
+  std::uint64_t rows = 0;                // slots that have a record of their own
+  WallTime forgotten = WallTime::min();  // up to here such records may have been removed
 };
 
 // What a decider sees besides the record.
@@ -128,7 +130,7 @@ struct JobSight {
   enum class Lease { None, Live, Gone };
   Lease active = Lease::None;  // of job.active: its lease is held with that token; or not any more
   bool assigned = false;       // the record's timer runs
-  std::string scheduler;       // who asks
+  std::string scheduler = {};  // who asks
   bool held_back = false;      // it had no free place for what is due
 };
 
