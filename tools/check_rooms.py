@@ -23,7 +23,7 @@ ROOMS = {
     'agent': ['base', 'api', 'core'],
     'app': None,  # composition: everything
     'lib': ['base', 'api', 'core', 'os', 'holder', 'guard', 'app', 'stint'],  # behind include/stint
-    'cli': ['base', 'api', 'core', 'app', 'report', 'holder', 'guard', 'queue', 'os'],
+    'cli': ['base', 'api', 'core', 'app', 'report', 'holder', 'guard', 'queue', 'schedule', 'os'],
 }
 # core is pure: none of these, not even from the standard library.
 IMPURE = {'thread', 'mutex', 'condition_variable', 'future', 'iostream', 'fstream', 'cstdio', 'filesystem',

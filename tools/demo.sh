@@ -71,5 +71,22 @@ echo 'early draft, again' | "$stint" write "$page" --resource page --token "$tok
 echo "    exit ${PIPESTATUS[1]}; the page says: $(cat "$page")"
 set -e
 
+say '6. A job every second, two schedulers, one run that takes three: it never overtakes itself, and skips are on record.'
+cat >"$scene/stint.toml" <<'TOML'
+[job.digest]
+schedule = "* * * * * *"
+command = "[ -e $XDG_STATE_HOME/slow ] || { touch $XDG_STATE_HOME/slow; sleep 3; }"
+TOML
+show 'stint cron stint.toml &      (twice)'
+"$stint" cron -q "$scene/stint.toml" &
+first=$!
+"$stint" cron -q "$scene/stint.toml" &
+second=$!
+until "$stint" slots digest --json 2>/dev/null | grep -q '"state":"ran".*"state":"ran"'; do sleep 0.2; done
+kill $first $second
+wait $first $second || true
+show 'stint slots digest'
+"$stint" slots digest | cut -c1-110 | sed 's/^/    /'
+
 say 'The ledger of it all:'
 run events

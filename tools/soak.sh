@@ -25,5 +25,11 @@ while [ "$(date +%s)" -lt "$end" ]; do
   play fault_tests '*ServerHistory*'
   grep ' operations, ' "$log"
 done
+# Schedulers with wrong clocks, killed at random: ten real minutes on each store.
+export STINT_SCHEDULE_SECONDS=${STINT_SCHEDULE_SECONDS:-600}
+STINT_DAYS=30 play schedule_tests 'SimMonth.*'
+grep ' days: ' "$log"
+play schedule_tests '*ThreeSchedulers*'
+grep -E ' kills in | starts;' "$log"
 echo "$rounds rounds in $minutes minutes, $failures failures"
 [ "$rounds" -gt 0 ] && [ "$failures" -eq 0 ]

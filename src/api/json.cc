@@ -2,6 +2,8 @@
 
 #include <boost/json.hpp>
 
+#include "base/rfc3339.h"
+
 namespace stint::api {
 namespace {
 
@@ -93,6 +95,29 @@ std::string to_json(const Event& event) {
   out["number"] = event.number;
   for (const auto& [name, value] : event.details) {
     std::visit([&out, &key = name](const auto& v) { out[key] = v; }, value);
+  }
+  return json::serialize(out);
+}
+
+std::string to_json(const std::vector<SlotView>& slots) {
+  json::array out;
+  for (const SlotView& view : slots) {
+    json::object line;
+    line["job"] = view.job;
+    line["slot"] = format_local(view.slot.nominal);
+    line["key"] = core::slot_key(view.job, view.slot.at);
+    line["at_ms"] = to_ms(view.slot.at);
+    line["attempt"] = view.slot.attempt;
+    line["state"] = std::string(core::word(view.state));
+    line["owner"] = text_or_null(view.owner);
+    line["resource"] = text_or_null(view.resource);
+    line["token"] = view.token.issued() ? json::value(view.token.number()) : nullptr;
+    line["started_at_ms"] = moment(view.started_at);
+    line["ended_at_ms"] = moment(view.ended_at);
+    line["exit_code"] = view.exit_code ? json::value(*view.exit_code) : nullptr;
+    line["backfill"] = view.slot.backfill;
+    line["cause"] = text_or_null(view.cause);
+    out.push_back(std::move(line));
   }
   return json::serialize(out);
 }

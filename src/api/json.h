@@ -10,6 +10,7 @@
 
 #include "api/events.h"
 #include "api/lease.h"
+#include "api/slots.h"
 #include "base/error.h"
 
 namespace stint::api {
@@ -19,6 +20,7 @@ std::string to_json(const Lease& lease, const std::optional<Claim>& claim = std:
 std::string to_json(const std::vector<Lease>& leases);
 std::string to_json(const std::vector<PastGrant>& history);
 std::string to_json(const Event& event);
+std::string to_json(const std::vector<SlotView>& slots);
 // {"error": {"code", "message", ...}}; `lease`: who is in the way.
 std::string to_json(const Error& error, const Lease* lease = nullptr, std::string_view cause = {});
 

@@ -7,6 +7,7 @@
 #include "service/lease_service.h"
 #include "service/ledger.h"
 #include "service/queue_service.h"
+#include "service/slot_service.h"
 #include "store/dir/dir_store.h"
 #include "store/memory/memory_store.h"
 #include "store/sqlite/sqlite_store.h"
@@ -127,6 +128,8 @@ Result<std::unique_ptr<Opened>> Opened::open(const OpenOptions& options, const C
     return std::unique_ptr<api::Queue>(
         std::make_unique<service::QueueService>(*made->store_, *made->ledger_, clock, random));
   };
+  opened->slots_ =
+      std::make_unique<service::SlotService>(*opened->store_, *opened->ledger_, clock);
   return opened;
 }
 
@@ -150,6 +153,7 @@ Opened::~Opened() = default;
 api::Leases& Opened::leases() { return *leases_; }
 api::Events& Opened::events() { return *ledger_; }
 api::Fences& Opened::fences() { return *fences_; }
+api::Slots& Opened::slots() { return *slots_; }
 std::string Opened::caveat() const {
   const store::Capabilities& can = store_->capabilities();
   return can.durable ? "" : can.may_lose;

@@ -8,6 +8,7 @@
 #include "api/fences.h"
 #include "api/leases.h"
 #include "api/queue.h"
+#include "api/slots.h"
 #include "app/state_files.h"
 #include "app/store_url.h"
 #include "base/random.h"
@@ -20,6 +21,7 @@ class Ledger;
 class LeaseService;
 class FenceService;
 class QueueService;
+class SlotService;
 }  // namespace stint::service
 
 namespace stint::app {
@@ -43,6 +45,7 @@ class Opened {
   api::Fences& fences();
   // Made when it is first asked for.
   Result<api::Queue*> queue();
+  api::Slots& slots();
   // What this store can lose of what it has acknowledged; empty: it claims to lose nothing.
   std::string caveat() const;
   // Refusals that were counted are written now, apart from any answer.
@@ -57,6 +60,7 @@ class Opened {
   std::unique_ptr<service::FenceService> fences_;
   std::function<Result<std::unique_ptr<api::Queue>>()> make_queue_;
   std::unique_ptr<api::Queue> queue_;
+  std::unique_ptr<service::SlotService> slots_;
 };
 
 // The bare store behind the URL, without a look at its life: for examining and moving it.

@@ -43,6 +43,7 @@ Result<Setting> choose_store(const Environment& environment, const SettingFlags&
   auto from_environment = store_from_environment(environment);
   if (!from_environment) return from_environment.error();
   if (*from_environment) return **from_environment;
+  if (flags.jobs_store) return *flags.jobs_store;
   if (file.store) return Setting{*file.store, path};
   auto state = state_directory(environment);
   if (!state) return state.error();

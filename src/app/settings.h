@@ -21,6 +21,7 @@ struct SettingFlags {
   std::optional<std::string> store;
   std::optional<std::string> owner;
   std::optional<std::string> ttl;
+  std::optional<Setting> jobs_store = {};  // of stint.toml: counts after the environment
 };
 
 struct Settings {

@@ -11,17 +11,18 @@
 namespace stint::cli {
 namespace {
 
-constexpr std::array<const Command*, 30> kAll = {
-    &kRun,    &kAcquire, &kRenew, &kRelease, &kCheck,      &kProgress, &kTransfer, &kRevoke,
-    &kWrite,  &kPublish, &kPush,  &kSeal,    &kProxy,      &kAdmit,    &kQueue,    &kWork,
-    &kGuard,  &kCron,    &kLs,    &kShow,    &kHistory,    &kEvents,   &kWatch,    &kForget,
-    &kConfig, &kDoctor,  &kStore, &kVersion, &kCompletion, &kHelp};
+constexpr std::array<const Command*, 34> kAll = {
+    &kRun,    &kAcquire, &kRenew,   &kRelease, &kCheck,      &kProgress, &kTransfer,
+    &kRevoke, &kWrite,   &kPublish, &kPush,    &kSeal,       &kProxy,    &kAdmit,
+    &kQueue,  &kWork,    &kGuard,   &kSlots,   &kExplain,    &kOnce,     &kTune,
+    &kCron,   &kLs,      &kShow,    &kHistory, &kEvents,     &kWatch,    &kForget,
+    &kConfig, &kDoctor,  &kStore,   &kVersion, &kCompletion, &kHelp};
 
 struct Variable {
   std::string_view name;
   std::string_view meaning;
 };
-constexpr std::array<Variable, 20> kVariables = {{
+constexpr std::array<Variable, 25> kVariables = {{
     {"STINT_STORE", "the store's URL; a child of run gets it without a password"},
     {"STINT_STORE_FILE",
      "a file (0600) with the whole URL; counts before STINT_STORE if it is the same store"},
@@ -37,6 +38,13 @@ constexpr std::array<Variable, 20> kVariables = {{
     {"STINT_HELD",
      "all that this process and its ancestors hold: 'resource generation token' a line"},
     {"STINT_HELD_CLAIMS", "their claims, in the same order"},
+    {"STINT_SLOT", "set for a job of stint cron: the slot's nominal time, on the job's own clock"},
+    {"STINT_SLOT_KEY",
+     "job@2026-11-15T06:45:00Z: the instant at which it was due; the same over retries, machines "
+     "and catch-up"},
+    {"STINT_ATTEMPT", "1, 2 ...: more than 1 only if the job allows retries"},
+    {"STINT_BACKFILL", "1 if the slot was missed and is caught up with; else not set"},
+    {"STINT_ONCE_KEY", "set for the command of stint once"},
     {"STINT_GUARD",
      "warn: writes that a guard would refuse are made all the same, and recorded. NOT safe: only "
      "for finding out what a guard would refuse. Seals take no notice of it"},

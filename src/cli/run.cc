@@ -1,17 +1,14 @@
 // stint run
 #include "holder/run.h"
 
-#include <sys/wait.h>
-
 #include <array>
-#include <cerrno>
-#include <cstring>
 
-#include "app/run_files.h"
+#include "app/environment.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
 #include "cli/run_seals.h"
+#include "cli/run_work.h"
 #include "cli/session.h"
 
 namespace stint::cli {
@@ -50,28 +47,9 @@ constexpr std::array<std::string_view, 5> kExamples = {
 };
 
 Result<holder::HeldPolicy> held_policy(const std::optional<std::string>& text) {
-  holder::HeldPolicy policy;
-  if (!text) return policy;
-  const std::size_t equals = text->find('=');
-  const std::string what = text->substr(0, equals);
-  std::optional<Millis> length;
-  if (equals != std::string::npos) {
-    auto parsed = parse_duration(std::string_view(*text).substr(equals + 1));
-    if (!parsed) return invalid(cat("--on-held: ", parsed.error().message));
-    length = *parsed;
-  }
-  if (what == "wait") {
-    policy.what = holder::OnHeld::Wait;
-    policy.patience = length;
-  } else if (what == "retry") {
-    policy.what = holder::OnHeld::Retry;
-    policy.interval = length.value_or(policy.interval);
-  } else if ((what == "skip" || what == "fail") && !length) {
-    policy.what = what == "fail" ? holder::OnHeld::Fail : holder::OnHeld::Skip;
-  } else {
-    return invalid(
-        cat("--on-held: ", quoted(*text), " is none of skip, wait[=30s], retry[=5s], fail"));
-  }
+  if (!text) return holder::HeldPolicy{};
+  auto policy = holder::parse_held_policy(*text);
+  if (!policy) return invalid(cat("--on-held: ", policy.error().message));
   return policy;
 }
 
@@ -174,34 +152,6 @@ Result<holder::RunRequest> parse_request(Session& session) {
   return request;
 }
 
-int report_loss(Session& session, const holder::RunEnd& end, Token token) {
-  const std::string_view what = end.started ? "the work was stopped: " : "nothing was started: ";
-  if (end.lost) {
-    session.warn(cat(what, describe_loss(*end.lost, token)));
-  } else if (end.how == holder::RunEnd::How::Stalled) {
-    session.warn(cat(what, "it showed no progress"));
-  } else {
-    session.warn(cat(what, "the lease could not be renewed before the deadline"));
-  }
-  return kWorkStopped;
-}
-
-int report(Session& session, const holder::RunEnd& end, Token token) {
-  switch (end.how) {
-    case holder::RunEnd::How::Exited: break;
-    case holder::RunEnd::How::NotExecuted:
-      session.warn(cat("cannot execute ", quoted(session.words().command().front()), ": ",
-                       std::strerror(end.exec_error)));
-      return end.exec_error == ENOENT ? kNotFound : kNotExecutable;
-    case holder::RunEnd::How::Lost:
-    case holder::RunEnd::How::Overdue:
-    case holder::RunEnd::How::Stalled: return report_loss(session, end, token);
-    case holder::RunEnd::How::Unguarded: return kFailed;
-  }
-  if (WIFSIGNALED(end.wait_status)) return kSignalled + WTERMSIG(end.wait_status);
-  return WEXITSTATUS(end.wait_status);
-}
-
 int wave_off(Session& session, const holder::RunRequest& request, const holder::WavedOff& off,
              int code) {
   if (request.held.what == holder::OnHeld::Fail) return session.held(off.by);
@@ -209,61 +159,28 @@ int wave_off(Session& session, const holder::RunRequest& request, const holder::
   return code;
 }
 
-void tell_grants(const Session& session, const holder::Taken& taken) {
-  for (const holder::Kept& kept : taken.kept) {
-    session.say(cat(quoted(kept.grip.resource.text()),
-                    kept.borrowed ? " is held by an outer run" : " is ours", ", token ",
-                    kept.grip.token.number()));
-  }
-}
-
 int run_command(Session& session) {
   // Before the first thread: they all inherit the mask.
   auto signals = os::Signals::make();
   if (!signals) return session.fail(signals.error());
+  Work work;
   auto request = parse_request(session);
   if (!request) return session.fail(request.error());
+  work.request = std::move(*request);
   auto code = held_exit(session.words());
   if (!code) return session.fail(code.error());
   auto opened = session.open();
   if (!opened) return session.fail(opened.error());
-  app::RunFiles files(session.environment(), **session.settings(), session.clock(),
-                      session.random());
-  auto targets = seal_targets(session, *request);
+  auto targets = seal_targets(session, work.request, session.words().values("--seal"));
   if (!targets) return session.fail(targets.error());
+  work.targets = std::move(*targets);
+  work.tell_store = !session.words().has("--no-store-env");
   Token token;
-  const holder::RunHooks hooks{
-      .seals =
-          [&](const holder::Taken& taken) {
-            return seal_steps(session, **opened, *request, *targets, taken);
-          },
-      .environment =
-          [&](const holder::Taken& taken, MonoTime deadline) {
-            for (const holder::Kept& kept : taken.kept) {
-              if (kept.grip.resource == request->resources.front() || !token.issued())
-                token = kept.grip.token;
-            }
-            if (session.words().has("-v")) {
-              tell_grants(session, taken);
-              if (const std::string caveat = (*opened)->caveat(); !caveat.empty()) {
-                session.say(cat("this store may lose an acknowledged grant: ", caveat));
-              }
-            }
-            return files.environment(*request, taken, (*opened)->leases().generation(), deadline,
-                                     !session.words().has("--no-store-env"));
-          },
-      .deadline_moved = [&](MonoTime deadline) { files.deadline(deadline); },
-      .say = [&](const std::string& line) { session.say(line); },
-      .waiting =
-          [&](const api::Refused& refused) {
-            session.say(cat("waiting: ", describe_holder(refused.lease, session.clock())));
-          }};
-  auto answer = holder::run((*opened)->leases(), (*opened)->events(), session.clock(),
-                            session.random(), *signals, *request, hooks);
+  auto answer = do_work(session, *signals, **opened, work, token);
   if (!answer) return session.fail(answer.error());
-  if (answer->waved_off) return wave_off(session, *request, *answer->waved_off, *code);
+  if (answer->waved_off) return wave_off(session, work.request, *answer->waved_off, *code);
   if (answer->interrupted) return kSignalled + *answer->interrupted;
-  return report(session, answer->end, token);
+  return exit_of(session, work.request, answer->end, token);
 }
 
 }  // namespace

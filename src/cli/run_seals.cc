@@ -66,12 +66,11 @@ holder::SealStep seal_step(Session& session, app::Opened& opened, guard::Pass pa
 
 }  // namespace
 
-Result<std::vector<guard::Target>> seal_targets(Session& session,
-                                                const holder::RunRequest& request) {
+Result<std::vector<guard::Target>> seal_targets(Session& session, const holder::RunRequest& request,
+                                                std::vector<std::string> texts) {
   std::vector<guard::Target> out;
   auto settings = session.settings();
   if (!settings) return settings.error();
-  std::vector<std::string> texts = session.words().values("--seal");
   const auto configured = (*settings)->seal.find(request.resources.front().text());
   if (configured != (*settings)->seal.end() && !session.words().has("--no-seal")) {
     texts.insert(texts.end(), configured->second.begin(), configured->second.end());

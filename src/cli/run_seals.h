@@ -8,10 +8,10 @@
 
 namespace stint::cli {
 
-// --seal, and the configuration's [seal] of the first resource; checked before anything is
-// acquired.
-Result<std::vector<guard::Target>> seal_targets(Session& session,
-                                                const holder::RunRequest& request);
+// `texts` (--seal), and the configuration's [seal] of the first resource; checked before anything
+// is acquired.
+Result<std::vector<guard::Target>> seal_targets(Session& session, const holder::RunRequest& request,
+                                                std::vector<std::string> texts);
 
 // One step remembers the targets, then one seals each: those given, and those that earlier holders
 // of each lease have sealed (not with --no-seal). None: no steps, and nothing was read for it.

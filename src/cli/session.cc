@@ -20,7 +20,8 @@ Result<const app::Settings*> Session::settings() {
   if (settings_) return &*settings_;
   auto resolved = app::resolve(environment_, {.store = words_.value("--store"),
                                               .owner = words_.value("--owner"),
-                                              .ttl = words_.value("--ttl")});
+                                              .ttl = words_.value("--ttl"),
+                                              .jobs_store = jobs_store_});
   if (!resolved) return resolved.error();
   settings_ = std::move(*resolved);
   return &*settings_;

@@ -27,6 +27,10 @@ class Session {
   bool json() const { return words_.has("--json"); }
   bool quiet() const { return words_.has("-q"); }
 
+  // The store that stint.toml names. REQUIRES: settings() was not called yet.
+  void use_jobs_store(std::string url, std::string path) {
+    jobs_store_ = {std::move(url), std::move(path)};
+  }
   // Flags, environment, file, default. Fails only once: the first error is told.
   Result<const app::Settings*> settings();
   Result<app::Opened*> open(bool may_create = true);
@@ -58,6 +62,7 @@ class Session {
   Words words_;
   os::SystemClock clock_;
   os::SystemRandom random_;
+  std::optional<app::Setting> jobs_store_;
   std::optional<app::Settings> settings_;
   std::unique_ptr<app::Opened> opened_;
 };

@@ -1,7 +1,10 @@
 // The calendar of cron expressions: which days, which times of a day. No zone, no daylight saving.
 #include "core/cron.h"
 
+#include <algorithm>
 #include <bit>
+
+#include "core/cron_days.h"
 
 namespace stint::core {
 namespace {
@@ -182,6 +185,23 @@ std::optional<local_seconds> nominal_until(const CronExpression& e, local_second
     set = days_of(e, y, m);
   }
   return moment(y, m, highest(set), last_of_day(e));
+}
+
+std::uint64_t suitable_days(const CronExpression& e, local_days start, local_days end) {
+  start = std::max(start, std::chrono::floor<days>(kFirst));
+  end = std::min(end, std::chrono::floor<days>(kLast) + days(1));
+  std::uint64_t n = 0;
+  while (start < end) {
+    const std::chrono::year_month_day date(start);
+    const local_days next = local_days((date.year() / date.month() / 1) + std::chrono::months(1));
+    const local_days stop = std::min(next, end);
+    const auto first = static_cast<unsigned>(date.day());
+    const auto last = first + static_cast<unsigned>((stop - start).count()) - 1;
+    const std::uint64_t set = days_of(e, date.year(), static_cast<unsigned>(date.month()));
+    n += static_cast<std::uint64_t>(std::popcount(set & from(first) & through(last)));
+    start = stop;
+  }
+  return n;
 }
 
 bool ever_fires(const CronExpression& e) {

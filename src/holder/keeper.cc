@@ -128,6 +128,8 @@ void Keeper::answer(One& one, MonoTime sent_at, const Result<api::HoldAnswer>& a
   }
   if (due) {
     trouble_.clear();
+    const Nanos slack = one.policy->deadline() - clock_.mono();
+    least_slack_ = std::min(least_slack_.value_or(slack), slack);
     one.policy->renewed(sent_at, held.granted_ttl, clock_.mono());
   }
   compare(one, sent_at, *answer);
@@ -167,6 +169,7 @@ KeeperState Keeper::state() const {
                                        : Standing::Holding;
   out.lost = lost_;
   out.lost_resource = lost_resource_;
+  out.least_slack = least_slack_;
   out.trouble = trouble_;
   out.progress = progress_;
   out.progress_at = progress_at_;

@@ -32,7 +32,8 @@ struct KeeperState {
   Standing standing = Standing::Holding;
   MonoTime deadline{};  // when the work must begin to stop
   MonoTime kill_at{};
-  bool unsure = false;  // renewals go unanswered
+  bool unsure = false;               // renewals go unanswered
+  std::optional<Nanos> least_slack;  // what was left before the deadline at the latest renewal
   std::optional<api::Lost> lost;
   std::string lost_resource;
   std::string trouble;   // the last fault, for people
@@ -80,6 +81,7 @@ class Keeper {
   std::optional<api::Lost> lost_ GUARDED_BY(mutex_);
   std::string lost_resource_ GUARDED_BY(mutex_);
   std::string trouble_ GUARDED_BY(mutex_);
+  std::optional<Nanos> least_slack_ GUARDED_BY(mutex_);
   std::string progress_ GUARDED_BY(mutex_);
   std::optional<WallTime> progress_at_ GUARDED_BY(mutex_);
 };

@@ -44,7 +44,7 @@ class Run {
     auto taken = take_wanted(wanted);
     if (!taken) return taken.error();
     if (auto* off = std::get_if<WavedOff>(&*taken)) {
-      record_skip(*off);
+      if (request_.record_skip) record_skip(*off);
       return RunAnswer{.waved_off = std::move(*off), .interrupted = std::nullopt, .end = {}};
     }
     if (auto* signal = std::get_if<Interrupted>(&*taken)) {
@@ -142,6 +142,7 @@ class Run {
                                       .progress_on_output = request_.progress_on_output,
                                       .deadline_moved = hooks_.deadline_moved,
                                       .say = hooks_.say,
+                                      .started = hooks_.started,
                                       .clock_stepped = [&](Millis by) { report_step(taken, by); }};
     std::vector<ResourceName> watched;
     for (const Kept& kept : taken.kept) watched.push_back(kept.grip.resource);
@@ -211,9 +212,11 @@ class Run {
   void finish(const Taken& taken, RunAnswer& answer, const std::vector<std::string>& environment) {
     const RunEnd& end = answer.end;
     bool reached = true;
+    if (hooks_.ended) hooks_.ended(taken, end);
     if (end.how != RunEnd::How::Exited && end.how != RunEnd::How::NotExecuted) {
       reached = record_end(taken, end);
     }
+    if (reached) record_measures(taken, end);
     if (!end.seen_empty) {
       hooks_.say(cat("could not be killed: ", end.survivors, "; the lease is not released"));
     } else if (end.how == RunEnd::How::Overdue) {
@@ -246,6 +249,26 @@ class Run {
                                                            .owner = request_.owner,
                                                            .by = by}));
     if (!recorded) hooks_.say(cat("this could not be recorded: ", recorded.error().message));
+  }
+
+  // For `stint tune`: only of runs that were renewed, or slept through something; short ones write
+  // nothing more.
+  void record_measures(const Taken& taken, const RunEnd& end) {
+    constexpr Nanos kNap = std::chrono::seconds(1);
+    if (!end.least_slack && end.slept < kNap) return;
+    const api::Grip& grip = taken.kept.front().grip;
+    api::Event event;
+    event.at = clock_.wall();
+    event.kind = "run_measured";
+    event.resource = grip.resource.text();
+    event.token = grip.token.number();
+    event.owner = request_.owner.text();
+    const auto ms = [](Nanos t) { return std::chrono::floor<Millis>(t).count(); };
+    if (end.least_slack) event.details.emplace_back("slack_ms", ms(*end.least_slack));
+    if (end.slept >= kNap) event.details.emplace_back("slept_ms", ms(end.slept));
+    if (auto recorded = events_.record(event); !recorded) {
+      hooks_.say(cat("its measures could not be recorded: ", recorded.error().message));
+    }
   }
 
   // False: the store cannot be reached, and that may be why we are here.

@@ -37,6 +37,7 @@ struct RunRequest {
   bool restart = false;
   std::string on_lost;  // a shell command, told what happened by its environment
   std::vector<Ancestral> ancestral;
+  bool record_skip = true;  // false: the caller records that it was waved off
 };
 
 // One step of what is done at the targets between the grant and the start. An error ends the run.
@@ -49,6 +50,10 @@ struct RunHooks {
   std::function<Result<std::vector<SealStep>>(const Taken&)> seals;
   // The child's whole environment; called for each start.
   std::function<Result<std::vector<std::string>>(const Taken&, MonoTime deadline)> environment;
+  // The child is being started. May be empty.
+  std::function<void()> started = {};
+  // The work has ended, or was lost; the leases are not given back yet. May be empty.
+  std::function<void(const Taken&, const RunEnd&)> ended = {};
   std::function<void(MonoTime deadline)> deadline_moved;
   std::function<void(const std::string&)> say;
   std::function<void(const api::Refused&)> waiting;

@@ -76,6 +76,7 @@ void Supervisor::watch_leases() {
 
 Result<RunEnd> Supervisor::run() {
   progress_seen_ = os::awake();
+  const Nanos asleep = clock_.mono().time_since_epoch() - os::awake();
   // The guardian learns of a renewal from whoever was answered, not from the loop: that may be held
   // up, by a terminal that is stopped or a disk that is busy, while the lease is kept.
   auto thread = KeeperThread::make(
@@ -89,12 +90,15 @@ Result<RunEnd> Supervisor::run() {
   auto tree = start_tree();
   if (!tree) return tree.error();
   tree_ = std::move(*tree);
+  if (request_.started) request_.started();
   if (watches_.empty()) watch_from_ = clock_.mono() + kWatchAfter;
   on_tree();
   while (turn()) {
   }
   if (tree_) tree_->take_terminal();
   end_.seen_empty = end_.survivors.empty();
+  end_.least_slack = keeper_.state().least_slack;
+  end_.slept = clock_.mono().time_since_epoch() - os::awake() - asleep;
   return end_;
 }
 
@@ -150,6 +154,7 @@ void Supervisor::on_signals() {
     if (request_.keeps_signal && request_.keeps_signal(received->number)) continue;
     const bool ends = received->number == SIGINT || received->number == SIGTERM ||
                       received->number == SIGQUIT || received->number == SIGHUP;
+    if (ends) end_.told = received->number;
     if (ends && ++terminations_ > 1) {
       phase_ = Phase::Killing;
       give_up_at_ = clock_.mono() + kKillPatience;

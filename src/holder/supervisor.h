@@ -26,6 +26,8 @@ struct SuperviseRequest {
   bool progress_on_output = false;
   std::function<void(MonoTime deadline)> deadline_moved;
   std::function<void(const std::string&)> say;
+  // Called once, when the child is being started. May be empty.
+  std::function<void()> started = {};
   // The store's clock was set, by this much. Called on the keeper's thread.
   std::function<void(Millis)> clock_stepped;
   int input = -1;  // the child's stdin, if not our own
@@ -43,7 +45,10 @@ struct RunEnd {
     Unguarded,    // the guardian was killed
   };
   How how = How::Exited;
-  bool started = true;  // false: it was lost before the work began
+  bool started = true;               // false: it was lost before the work began
+  std::optional<int> told;           // the last signal that was to end it and was passed on
+  std::optional<Nanos> least_slack;  // before the deadline, at the latest renewal
+  Nanos slept{0};                    // of the machine, meanwhile
   int wait_status = 0;
   int exec_error = 0;
   bool seen_empty = false;  // no process of the tree is alive: the leases may be released

@@ -168,6 +168,30 @@ MonoTime next_look(const Clock& clock, const HeldPolicy& policy, const api::Refu
 
 }  // namespace
 
+Result<HeldPolicy> parse_held_policy(std::string_view text) {
+  HeldPolicy policy;
+  const std::size_t equals = text.find('=');
+  const std::string_view what = text.substr(0, equals);
+  std::optional<Millis> length;
+  if (equals != std::string_view::npos) {
+    auto parsed = parse_duration(text.substr(equals + 1));
+    if (!parsed) return parsed.error();
+    length = *parsed;
+  }
+  if (what == "wait") {
+    policy.what = OnHeld::Wait;
+    policy.patience = length;
+  } else if (what == "retry") {
+    policy.what = OnHeld::Retry;
+    policy.interval = length.value_or(policy.interval);
+  } else if ((what == "skip" || what == "fail") && !length) {
+    policy.what = what == "fail" ? OnHeld::Fail : OnHeld::Skip;
+  } else {
+    return invalid(cat(quoted(text), " is none of skip, wait[=30s], retry[=5s], fail"));
+  }
+  return policy;
+}
+
 Result<TakeAnswer> take(api::Leases& leases, const Clock& clock, Random& random,
                         const TakeRequest& request, const Interruptions& interruptions,
                         const std::function<void(const api::Refused&)>& say) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -27,6 +28,9 @@ struct HeldPolicy {
   std::optional<Millis> patience;  // Wait: empty: for ever
   Millis interval{5000};           // Retry
 };
+
+// "skip", "wait", "wait=30s", "retry", "retry=5s", "fail".
+Result<HeldPolicy> parse_held_policy(std::string_view text);
 
 struct TakeRequest {
   // Sets to try, in order; each is taken as a whole, in sorted order. The first that is free wins.

@@ -11,6 +11,10 @@
 //                 the fences at the targets do
 //   fence/T       the fence of a target that keeps none itself       (service/fence_records.h)
 //   act/NAME<1F>K intent and result of `stint admit NAME --key K`
+//   job/J         a job: how far it is decided, what is due, what runs    (service/slot_records.h)
+//   slot/J<1F>T   a slot that has ended; skip/J<1F>T a range of dropped ones
+//   once/K        `stint once K`
+//   bell/jobs     changes when a job is to be looked at
 //   quiet/H       refusals at a target (H: its hash) since the last line in the ledger; its timer
 //                 says how long there is no other line
 //   ev/N          the ledger

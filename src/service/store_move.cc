@@ -8,6 +8,7 @@
 #include "service/fence_records.h"
 #include "service/ledger.h"
 #include "service/queue_records.h"
+#include "service/slot_records.h"
 
 namespace stint::service {
 namespace {
@@ -115,6 +116,9 @@ Result<Moved> Mover::run(Anchors* to_anchors, Random& random) {
   if (auto done = copy_records(kHistoryPrefix, moved_.grants); !done) return done.error();
   for (const std::string_view prefix : {kSealedPrefix, kFencePrefix, kActPrefix}) {
     if (auto done = copy_records(prefix, moved_.fences); !done) return done.error();
+  }
+  for (const std::string_view prefix : {kJobPrefix, kSlotPrefix, kSkipPrefix, kOncePrefix}) {
+    if (auto done = copy_records(prefix, moved_.slots); !done) return done.error();
   }
   if (auto done = open_new(to_anchors, random); !done) return done.error();
   return moved_;

@@ -25,6 +25,7 @@ struct Moved {
   std::size_t leases = 0;
   std::size_t grants = 0;  // of the history
   std::size_t fences = 0;  // fences, lists of sealed targets, and acts
+  std::size_t slots = 0;   // jobs, slots, ranges, and what `stint once` has recorded
   Generation generation;
   Token floor;
 };

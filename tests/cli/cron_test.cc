@@ -87,7 +87,7 @@ TEST(CronNext, RefusesBadInputWithOneClearLine) {
     std::string says;
   };
   const std::vector<Bad> all = {
-      {{"cron"}, "something is missing"},
+      {{"cron"}, "there is no stint.toml here"},
       {{"cron", "nxet", "* * * * *"}, "there is no stint cron 'nxet'"},
       {{"cron", "next"}, "something is missing"},
       {{"cron", "next", "0", "5", "*", "*", "*"}, "in quotes"},

@@ -1,0 +1,43 @@
+#include "app/job_file.h"
+
+#include <map>
+
+#include "app/state_files.h"
+#include "app/zones.h"
+#include "base/text.h"
+#include "os/files.h"
+
+namespace stint::app {
+
+Result<std::string> find_job_file(const Environment& environment,
+                                  const std::optional<std::string>& given) {
+  if (given) return os::absolute(*given);
+  constexpr const char* kHere = "stint.toml";
+  if (os::exists(kHere)) return os::absolute(kHere);
+  std::string also;
+  if (auto config = config_file(environment); config) {
+    also = cat(os::parent_of(*config), "/", kHere);
+    if (os::exists(also)) return also;
+  }
+  return invalid(cat("there is no ", kHere, " here", also.empty() ? "" : cat(" and no ", also),
+                     "; name the file: stint cron FILE"));
+}
+
+Result<schedule::Config> read_jobs(const Environment& environment, const std::string& text,
+                                   const std::string& name) {
+  std::map<std::string, core::Zone> known;  // many jobs, few zones
+  return schedule::parse_config(text, name, [&](const std::string& zone) -> Result<core::Zone> {
+    if (const auto found = known.find(zone); found != known.end()) return found->second;
+    auto loaded = find_zone(zone, environment);
+    if (loaded) known.emplace(zone, *loaded);
+    return loaded;
+  });
+}
+
+Result<schedule::Config> load_job_file(const Environment& environment, const std::string& path) {
+  auto text = os::read_file(path);
+  if (!text) return invalid(cat("the jobs cannot be read: ", text.error().message));
+  return read_jobs(environment, *text, path);
+}
+
+}  // namespace stint::app

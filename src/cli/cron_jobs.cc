@@ -1,0 +1,47 @@
+#include "cli/cron_jobs.h"
+
+#include <algorithm>
+
+#include "app/job_file.h"
+#include "base/text.h"
+
+namespace stint::cli {
+
+Result<Jobs> load_jobs(Session& session, const std::optional<std::string>& given) {
+  auto path =
+      app::find_job_file(session.environment(), given ? given : session.words().value("--file"));
+  if (!path) return path.error();
+  auto config = app::load_job_file(session.environment(), *path);
+  if (!config) return config.error();
+  if (config->store) session.use_jobs_store(*config->store, *path);
+  return Jobs{*path, std::move(*config)};
+}
+
+Result<schedule::JobConfig> find_job(Jobs jobs, const std::string& name) {
+  std::string known;
+  for (schedule::JobConfig& job : jobs.config.jobs) {
+    if (job.rule.name == name) return std::move(job);
+    known += cat(known.empty() ? "" : ", ", printable(job.rule.name));
+  }
+  // It may be there, and wrong.
+  for (const Error& problem : jobs.config.problems) {
+    if (problem.message.find(cat("job ", quoted(name), ":")) != std::string::npos) return problem;
+  }
+  return invalid(cat("there is no job ", quoted(name), " in ", jobs.path,
+                     known.empty() ? "" : cat(" (there: ", known, ")")));
+}
+
+Result<schedule::JobConfig> operand_job(Session& session) {
+  auto jobs = load_jobs(session);
+  if (!jobs) return jobs.error();
+  auto job = find_job(std::move(*jobs), session.words().operands()[1]);
+  if (!job) return job.error();
+  auto opened = session.open();
+  if (!opened) return opened.error();
+  auto now = (*opened)->slots().now();
+  if (!now) return now.error();
+  job->rule.loaded_at = *now;
+  return job;
+}
+
+}  // namespace stint::cli

@@ -1,0 +1,115 @@
+#include "cli/run_work.h"
+
+#include <sys/wait.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "app/run_files.h"
+#include "base/text.h"
+#include "cli/exit_codes.h"
+#include "cli/run_seals.h"
+
+namespace stint::cli {
+namespace {
+
+int report_loss(Session& session, const holder::RunEnd& end, Token token) {
+  const std::string_view what = end.started ? "the work was stopped: " : "nothing was started: ";
+  if (end.lost) {
+    session.warn(cat(what, describe_loss(*end.lost, token)));
+  } else if (end.how == holder::RunEnd::How::Stalled) {
+    session.warn(cat(what, "it showed no progress"));
+  } else {
+    session.warn(cat(what, "the lease could not be renewed before the deadline"));
+  }
+  return kWorkStopped;
+}
+
+void tell_grants(const Session& session, const holder::Taken& taken) {
+  for (const holder::Kept& kept : taken.kept) {
+    session.say(cat(quoted(kept.grip.resource.text()),
+                    kept.borrowed ? " is held by an outer run" : " is ours", ", token ",
+                    kept.grip.token.number()));
+  }
+}
+
+app::Environment without(const app::Environment& ours, const std::vector<std::string>& names) {
+  auto values = ours.all();
+  for (const std::string& name : names) values.erase(name);
+  return app::Environment(std::move(values));
+}
+
+void add(std::vector<std::string>& environment,
+         const std::vector<std::pair<std::string, std::string>>& more) {
+  for (const auto& [name, value] : more) {
+    const std::string prefix = name + "=";
+    std::erase_if(environment, [&](const std::string& entry) { return entry.starts_with(prefix); });
+    environment.push_back(prefix + value);
+  }
+}
+
+void tell_start(Session& session, const app::Opened& opened, const holder::Taken& taken) {
+  if (!session.words().has("-v")) return;
+  tell_grants(session, taken);
+  if (const std::string caveat = opened.caveat(); !caveat.empty()) {
+    session.say(cat("this store may lose an acknowledged grant: ", caveat));
+  }
+}
+
+}  // namespace
+
+int exit_of(Session& session, const holder::RunRequest& request, const holder::RunEnd& end,
+            Token token) {
+  switch (end.how) {
+    case holder::RunEnd::How::Exited: break;
+    case holder::RunEnd::How::NotExecuted:
+      session.warn(cat("cannot execute ", quoted(request.command.front()), ": ",
+                       std::strerror(end.exec_error)));
+      return end.exec_error == ENOENT ? kNotFound : kNotExecutable;
+    case holder::RunEnd::How::Lost:
+    case holder::RunEnd::How::Overdue:
+    case holder::RunEnd::How::Stalled: return report_loss(session, end, token);
+    case holder::RunEnd::How::Unguarded: return kFailed;
+  }
+  if (WIFSIGNALED(end.wait_status)) return kSignalled + WTERMSIG(end.wait_status);
+  return WEXITSTATUS(end.wait_status);
+}
+
+Result<holder::RunAnswer> do_work(Session& session, os::Signals& signals, app::Opened& opened,
+                                  const Work& work, Token& token) {
+  const app::Environment ours = without(session.environment(), work.hidden);
+  app::RunFiles files(ours, **session.settings(), session.clock(), session.random());
+  const holder::RunRequest& request = work.request;
+  const holder::RunHooks hooks{
+      .seals = [&](const holder::Taken& taken) -> Result<std::vector<holder::SealStep>> {
+        auto steps = seal_steps(session, opened, request, work.targets, taken);
+        if (!steps) return steps.error();
+        if (work.first) steps->insert(steps->begin(), [&] { return work.first(taken); });
+        if (work.last) steps->push_back([&] { return work.last(taken); });
+        return steps;
+      },
+      .environment = [&](const holder::Taken& taken,
+                         MonoTime deadline) -> Result<std::vector<std::string>> {
+        for (const holder::Kept& kept : taken.kept) {
+          if (kept.grip.resource == request.resources.front() || !token.issued())
+            token = kept.grip.token;
+        }
+        tell_start(session, opened, taken);
+        auto environment = files.environment(request, taken, opened.leases().generation(), deadline,
+                                             work.tell_store);
+        if (environment) add(*environment, work.env);
+        return environment;
+      },
+      .started = work.started,
+      .ended = work.ended,
+      .deadline_moved = [&](MonoTime deadline) { files.deadline(deadline); },
+      .say = [&](const std::string& line) { session.say(line); },
+      .waiting =
+          [&](const api::Refused& refused) {
+            session.say(cat("waiting: ", describe_holder(refused.lease, session.clock())));
+          }};
+  return holder::run(opened.leases(), opened.events(), session.clock(), session.random(), signals,
+                     request, hooks);
+}
+
+}  // namespace stint::cli

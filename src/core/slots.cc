@@ -1,0 +1,416 @@
+#include "core/slots.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace stint::core {
+namespace {
+
+using std::chrono::sys_seconds;
+
+// A slot that is started within this time was not missed.
+constexpr Millis kOnTime{30'000};
+// What is open of a job must fit into one record.
+constexpr std::size_t kMostDue = 30;
+constexpr Millis kLongestBackoff = std::chrono::hours(24);
+constexpr int kMostCrashes = 2;
+
+void add_due(Job& job, Slot slot) {
+  const auto after = std::ranges::upper_bound(job.due, slot.at, {}, &Slot::at);
+  job.due.insert(after, std::move(slot));
+}
+
+EndedSlot ended_active(const ActiveSlot& active, SlotState state, WallTime now) {
+  return {.slot = active.slot,
+          .state = state,
+          .owner = active.owner,
+          .resource = active.resource,
+          .token = active.token,
+          .started_at = active.started_at,
+          .ended_at = now};
+}
+
+// A further attempt, if the job allows one and there is room for it.
+bool try_again(Job& job, Slot slot, const JobRule& rule, WallTime now) {
+  if (slot.attempt > rule.retries || job.due.size() >= kMostDue) return false;
+  constexpr int kMostDoublings = 20;
+  const auto factor = std::int64_t{1} << std::min(slot.attempt - 1, kMostDoublings);
+  slot.not_before = now + std::min(rule.backoff * factor, kLongestBackoff);
+  ++slot.attempt;
+  add_due(job, std::move(slot));
+  return true;
+}
+
+void clear_active(Job& job) {
+  job.last_resource = job.active->resource;
+  job.last_token = job.active->token;
+  job.active.reset();
+}
+
+// The lease of the active slot is gone, and nobody has said how it ended.
+void settle_active(JobDecision& d, const JobRule& rule, const JobSight& sight) {
+  Job& job = d.after;
+  if (!job.active || sight.active != JobSight::Lease::Gone) return;
+  d.changed = true;
+  ActiveSlot active = *job.active;
+  clear_active(job);
+  job.due_by.clear();
+  if (active.state == SlotState::Claimed) {
+    add_due(job, active.slot);  // nothing was started: anybody claims it again
+    return;
+  }
+  EndedSlot end = ended_active(active, SlotState::Lost, sight.now);
+  end.cause = "the lease ran out and nobody said how it ended";
+  ++active.slot.crashes;
+  if (active.slot.crashes >= kMostCrashes) {
+    end.state = SlotState::Quarantined;
+    end.cause = "lost together with its scheduler twice";
+    d.ended.push_back(std::move(end));
+  } else if (try_again(job, active.slot, rule, sight.now)) {
+    d.retried.push_back(std::move(end));
+  } else {
+    d.ended.push_back(std::move(end));
+  }
+}
+
+struct Missed {
+  sys_seconds after;
+  sys_seconds until;
+  CronTime newest;
+};
+
+std::optional<SlotRange> range_of(const JobRule& rule, sys_seconds after, sys_seconds until,
+                                  SlotState reason) {
+  if (until <= after) return std::nullopt;
+  const auto first = next_time(rule.expression, rule.zone, after, Bound::Exclusive);
+  if (!first || first->instant > until) return std::nullopt;
+  const auto last = previous_time(rule.expression, rule.zone, until, Bound::Inclusive);
+  return SlotRange{.from = wall_of(first->instant),
+                   .to = wall_of(last->instant),
+                   .count = count_times(rule.expression, rule.zone, after, until),
+                   .reason = reason};
+}
+
+void drop(JobDecision& d, std::optional<SlotRange> range) {
+  if (range) d.dropped.push_back(*range);
+}
+
+void pass_paused(JobDecision& d, const JobRule& rule, const Missed& missed, WallTime now) {
+  Job& job = d.after;
+  auto range = range_of(rule, missed.after, missed.until, SlotState::SkippedPaused);
+  if (range && job.pause) {
+    range->from = job.pause->from;
+    range->count += job.pause->count;
+  }
+  job.pause = range;
+  drop(d, range);
+  for (const Slot& slot : job.due) {
+    if (!slot.manual)
+      d.ended.push_back({.slot = slot,
+                         .state = SlotState::SkippedPaused,
+                         .owner = {},
+                         .resource = {},
+                         .token = {},
+                         .ended_at = now});
+  }
+  std::erase_if(job.due, [](const Slot& slot) { return !slot.manual; });
+}
+
+// The newest that may run, oldest first; what lies before them is dropped.
+std::vector<Slot> choose(JobDecision& d, const JobRule& rule, const Missed& missed, WallTime now) {
+  const bool on_time = now - wall_of(missed.newest.instant) <= kOnTime;
+  const std::size_t most =
+      std::max<std::size_t>(std::min(rule.max_backfill, kMostBackfill), on_time ? 1 : 0);
+  sys_seconds late = missed.after;  // up to here nothing may start any more
+  if (rule.start_deadline) {
+    const sys_seconds limit(
+        std::chrono::ceil<std::chrono::seconds>((now - *rule.start_deadline).time_since_epoch()));
+    late = std::clamp(limit - std::chrono::seconds(1), missed.after, missed.until);
+  }
+  std::vector<Slot> chosen;
+  std::optional<CronTime> at = missed.newest;
+  while (at && at->instant > late && chosen.size() < most) {
+    chosen.push_back({.at = wall_of(at->instant),
+                      .nominal = at->nominal,
+                      .backfill = !(chosen.empty() && on_time)});
+    at = previous_time(rule.expression, rule.zone, at->instant, Bound::Exclusive);
+  }
+  std::ranges::reverse(chosen);
+  const sys_seconds oldest =
+      chosen.empty() ? missed.until + std::chrono::seconds(1) : whole_seconds(chosen.front().at);
+  drop(d, range_of(rule, missed.after, std::min(late, oldest - std::chrono::seconds(1)),
+                   SlotState::SkippedLate));
+  drop(d, range_of(rule, late, oldest - std::chrono::seconds(1), SlotState::SkippedStale));
+  return chosen;
+}
+
+bool counts(const Slot& slot, const JobRule& rule) {
+  if (slot.manual || slot.attempt > 1) return false;
+  return slot.backfill || !rule.waits;
+}
+
+// The cap holds for what an earlier decision left as well.
+void keep_newest(JobDecision& d, const JobRule& rule, const JobSight& sight, std::size_t most) {
+  Job& job = d.after;
+  auto open = static_cast<std::size_t>(
+      std::ranges::count_if(job.due, [&](const Slot& slot) { return counts(slot, rule); }));
+  for (auto slot = job.due.begin(); slot != job.due.end() && open > most;) {
+    if (!counts(*slot, rule)) {
+      ++slot;
+      continue;
+    }
+    d.ended.push_back({.slot = *slot,
+                       .state = sight.held_back ? SlotState::SkippedLimit : SlotState::SkippedStale,
+                       .owner = {},
+                       .resource = {},
+                       .token = {},
+                       .ended_at = sight.now});
+    slot = job.due.erase(slot);
+    --open;
+  }
+}
+
+void decide_missed(JobDecision& d, const JobRule& rule, const JobSight& sight) {
+  Job& job = d.after;
+  const sys_seconds after = whole_seconds(job.cursor);
+  const sys_seconds until = whole_seconds(sight.now);
+  if (until <= after) return;
+  const auto newest = previous_time(rule.expression, rule.zone, until, Bound::Inclusive);
+  if (!newest || newest->instant <= after) return;
+  const Missed missed{after, until, *newest};
+  d.changed = true;
+  job.cursor = wall_of(newest->instant);
+  job.decided_at = sight.now;
+  if (job.paused) {
+    pass_paused(d, rule, missed, sight.now);
+    return;
+  }
+  std::vector<Slot> chosen = choose(d, rule, missed, sight.now);
+  if (job.active && sight.active == JobSight::Lease::Live && !rule.waits) {
+    for (const Slot& slot : chosen) {
+      EndedSlot end = ended_active(*job.active, SlotState::SkippedOverlap, sight.now);
+      end.slot = slot;
+      end.started_at.reset();
+      d.ended.push_back(std::move(end));
+    }
+    return;
+  }
+  const std::size_t most =
+      std::max<std::size_t>(chosen.empty() ? 0 : 1, std::min(rule.max_backfill, kMostBackfill));
+  for (Slot& slot : chosen) {
+    if (job.due.size() < kMostDue) {
+      add_due(job, std::move(slot));
+    } else {
+      d.ended.push_back({.slot = slot,
+                         .state = SlotState::SkippedStale,
+                         .owner = {},
+                         .resource = {},
+                         .token = {},
+                         .ended_at = sight.now});
+    }
+  }
+  keep_newest(d, rule, sight, most);
+}
+
+bool may_start(const Job& job) {
+  return !job.active &&
+         std::ranges::any_of(job.due, [&](const Slot& slot) { return slot.manual || !job.paused; });
+}
+
+// One scheduler is to start what is due; the others leave it alone as long as the timer runs.
+void assign(JobDecision& d, const JobSight& sight) {
+  Job& job = d.after;
+  if (!may_start(job)) return;
+  const bool mine = job.due_by == sight.scheduler;
+  if (!mine && sight.assigned && !job.due_by.empty()) return;
+  d.mine = true;
+  if (mine && sight.assigned && !d.changed) return;
+  job.due_by = sight.scheduler;
+  d.assign = true;
+  d.changed = true;
+}
+
+void take_schedule(Job& job, const JobRule& rule) {
+  job.schedule = rule.schedule;
+  job.tz = rule.tz;
+  job.digest = rule.digest;
+  job.loaded_at = rule.loaded_at;
+}
+
+// False: another configuration counts.
+bool adopt_rule(JobDecision& d, const std::optional<Job>& before, const JobRule& rule,
+                WallTime now) {
+  Job& job = d.after;
+  if (!before) {
+    take_schedule(job, rule);
+    job.cursor = now;  // a new job never back-fills the past
+    job.decided_at = now;
+    d.changed = true;
+    return true;
+  }
+  job = *before;
+  if (job.digest == rule.digest) return true;
+  const bool later = rule.loaded_at > job.loaded_at ||
+                     (rule.loaded_at == job.loaded_at && rule.digest > job.digest);
+  if (!later) {
+    d.config_differs = true;
+    return false;
+  }
+  take_schedule(job, rule);
+  job.cursor = std::max(job.cursor, now);  // nor does a changed expression
+  job.pause.reset();
+  d.changed = true;
+  d.schedule_changed = true;
+  return true;
+}
+
+bool holds(const Job& job, const SlotGrip& grip) {
+  return job.active && job.active->slot.at == grip.at && job.active->slot.attempt == grip.attempt &&
+         job.active->token == grip.token && job.active->resource == grip.resource;
+}
+
+std::vector<Slot>::const_iterator find_due(const Job& job, const SlotGrip& grip) {
+  return std::ranges::find_if(job.due, [&](const Slot& slot) {
+    return slot.at == grip.at && slot.attempt == grip.attempt;
+  });
+}
+
+SlotStep move_to(const Job& job, const SlotGrip& grip, SlotState from, SlotState to) {
+  SlotStep step{.what = SlotStep::What::Gone, .after = job, .ended = {}};
+  if (!holds(job, grip)) return step;
+  if (job.active->state == to) step.what = SlotStep::What::Before;
+  if (job.active->state != from) return step;
+  step.what = SlotStep::What::Done;
+  step.after.active->state = to;
+  return step;
+}
+
+}  // namespace
+
+JobDecision decide_job(const std::optional<Job>& before, const JobRule& rule,
+                       const JobSight& sight) {
+  JobDecision d;
+  if (!adopt_rule(d, before, rule, sight.now)) return d;
+  if (!before) return d;
+  settle_active(d, rule, sight);
+  decide_missed(d, rule, sight);
+  d.after.rows += d.ended.size();
+  assign(d, sight);
+  return d;
+}
+
+const Slot* next_due(const Job& job, bool newest_first, WallTime now) {
+  if (job.active) return nullptr;
+  const Slot* found = nullptr;
+  for (const Slot& slot : job.due) {
+    const bool ready =
+        (!slot.not_before || *slot.not_before <= now) && (slot.manual || !job.paused);
+    if (ready && (found == nullptr || newest_first)) found = &slot;
+  }
+  return found;
+}
+
+SlotStep claim_slot(const Job& job, const SlotGrip& grip) {
+  SlotStep step{.what = SlotStep::What::Gone, .after = job, .ended = {}};
+  if (holds(job, grip)) {
+    if (job.active->state == SlotState::Claimed) step.what = SlotStep::What::Before;
+    return step;
+  }
+  const auto found = find_due(job, grip);
+  if (job.active || found == job.due.end() || job.due_by != grip.scheduler) return step;
+  step.what = SlotStep::What::Done;
+  step.after.active = ActiveSlot{.slot = *found,
+                                 .state = SlotState::Claimed,
+                                 .owner = grip.owner,
+                                 .resource = grip.resource,
+                                 .token = grip.token,
+                                 .started_at = {}};
+  step.after.active->slot.not_before.reset();
+  step.after.due.erase(step.after.due.begin() + (found - job.due.begin()));
+  return step;
+}
+
+SlotStep start_slot(const Job& job, const SlotGrip& grip, WallTime now) {
+  SlotStep step = move_to(job, grip, SlotState::Claimed, SlotState::Starting);
+  if (step.what == SlotStep::What::Done) step.after.active->started_at = now;
+  return step;
+}
+
+SlotStep run_slot(const Job& job, const SlotGrip& grip) {
+  return move_to(job, grip, SlotState::Starting, SlotState::Running);
+}
+
+SlotStep hand_back_slot(const Job& job, const SlotGrip& grip) {
+  SlotStep step{.what = SlotStep::What::Gone, .after = job, .ended = {}};
+  if (!holds(job, grip) || job.active->state != SlotState::Claimed) return step;
+  step.what = SlotStep::What::Done;
+  clear_active(step.after);
+  step.after.due_by.clear();
+  add_due(step.after, job.active->slot);
+  return step;
+}
+
+SlotStep end_slot(const Job& job, const SlotGrip& grip, const SlotEnd& end, const JobRule& rule,
+                  WallTime now) {
+  SlotStep step{.what = SlotStep::What::Gone, .after = job, .ended = {}};
+  if (!holds(job, grip)) return step;
+  step.what = SlotStep::What::Done;
+  step.ended = ended_active(*job.active, end.state, now);
+  step.ended->exit_code = end.exit_code;
+  step.ended->cause = end.cause;
+  clear_active(step.after);
+  if (end.state != SlotState::Ran) {
+    step.again = try_again(step.after, job.active->slot, rule, now);
+  }
+  if (!step.again) ++step.after.rows;
+  return step;
+}
+
+SlotStep skip_slot(const Job& job, const SlotGrip& grip, SlotState why, WallTime now) {
+  SlotStep step{.what = SlotStep::What::Gone, .after = job, .ended = {}};
+  const auto found = find_due(job, grip);
+  if (found == job.due.end() || job.due_by != grip.scheduler) return step;
+  step.what = SlotStep::What::Done;
+  step.ended = EndedSlot{.slot = *found,
+                         .state = why,
+                         .owner = grip.owner,
+                         .resource = grip.resource,
+                         .token = grip.token,
+                         .ended_at = now};
+  ++step.after.rows;
+  step.after.due.erase(step.after.due.begin() + (found - job.due.begin()));
+  return step;
+}
+
+std::optional<JobDecision> add_slot(const std::optional<Job>& before, const JobRule& rule,
+                                    const JobSight& sight, Slot slot) {
+  JobDecision d;
+  if (!adopt_rule(d, before, rule, sight.now)) return d;
+  Job& job = d.after;
+  settle_active(d, rule, sight);
+  job.rows += d.ended.size();
+  const auto same = [&](const Slot& other) { return other.at == slot.at; };
+  if (std::ranges::any_of(job.due, same) || (job.active && same(job.active->slot))) {
+    return std::nullopt;
+  }
+  if (slot.at > job.cursor && slot.at == wall_of(whole_seconds(slot.at))) {
+    const sys_seconds before_it = whole_seconds(slot.at) - std::chrono::seconds(1);
+    drop(d, range_of(rule, whole_seconds(job.cursor), before_it, SlotState::SkippedStale));
+    job.cursor = slot.at;
+    job.pause.reset();
+  }
+  slot.manual = true;
+  add_due(job, std::move(slot));
+  d.changed = true;
+  if (sight.scheduler.empty()) {
+    job.due_by.clear();  // for anybody
+    return d;
+  }
+  job.due_by = sight.scheduler;
+  d.assign = true;
+  d.mine = true;
+  return d;
+}
+
+}  // namespace stint::core

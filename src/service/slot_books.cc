@@ -1,0 +1,189 @@
+// What people order of a job, and what is read out of the store about it: add, pause, resume,
+// history.
+#include <algorithm>
+
+#include "service/slot_plan.h"
+
+namespace stint::service {
+
+using store::Step;
+
+namespace {
+
+Step bell_step(WallTime now) {
+  Step bell;
+  bell.kind = Step::Kind::Set;
+  bell.key = kJobBell;
+  bell.value = std::to_string(to_ms(now));
+  bell.timer = Step::TimerOp::Stop;
+  return bell;
+}
+
+}  // namespace
+
+Result<core::Job> SlotService::order(const core::JobRule& rule, const Order& decide,
+                                     const api::Event& event) {
+  for (int tries = 0; tries < kMostSlotTries; ++tries) {
+    auto look = look_job(rule.name);
+    if (!look) return look.error();
+    auto decision = decide(*look);
+    if (!decision) return decision.error();
+    if (!*decision) return look->job.value_or(core::Job{});
+    Plan plan = plan_of(*look, rule, **decision);
+    api::Event line = event;
+    line.at = look->now;
+    plan.steps.push_back(append_event(line));
+    plan.steps.push_back(bell_step(look->now));
+    auto answer = store_.commit(plan.steps, store::Sync::Durable);
+    if (!answer) return answer.error();
+    if (const auto* done = std::get_if<store::Committed>(&*answer)) {
+      ledger_.appended(done->revision);
+      return std::move((*decision)->after);
+    }
+  }
+  return job_too_busy(rule.name);
+}
+
+namespace {
+
+Error differs(const std::string& job) {
+  return {Code::Failed, cat("job ", quoted(job),
+                            " has another schedule in the store, loaded later than this file; load "
+                            "the file again where the schedulers run, or give the right one")};
+}
+
+}  // namespace
+
+Result<api::SlotAdded> SlotService::add(const core::JobRule& rule, std::optional<core::Slot> asked,
+                                        const std::string& scheduler) {
+  api::SlotAdded out;
+  if (asked) {
+    auto reading = store_.read({slot_row_key(rule.name, asked->at)});
+    if (!reading) return reading.error();
+    const store::Entry& row = reading->entries.front();
+    if (row.present()) {
+      auto ended = decode_slot(asked->at, row.value);
+      if (!ended) return ended.error();
+      out = {.what = api::SlotAdded::What::Ended, .at = asked->at, .job = {}, .ended = *ended};
+      return out;
+    }
+  }
+  const auto decide = [&](const JobLook& look) -> Result<std::optional<core::JobDecision>> {
+    core::Slot slot = asked.value_or(core::Slot{});
+    if (asked && look.job && asked->at <= look.job->forgotten) {
+      return Error{Code::Failed, cat(core::slot_key(rule.name, asked->at),
+                                     " is so old that it is no longer on record what became of it; "
+                                     "'stint cron trigger' runs the job under a key of its own")};
+    }
+    if (!asked) {
+      // Between two seconds: it never meets a scheduled one.
+      slot.at = look.now;
+      if (slot.at == core::wall_of(core::whole_seconds(slot.at))) slot.at += Millis(1);
+      const core::ZoneSpan span = rule.zone.at(core::whole_seconds(slot.at));
+      slot.nominal = span.local(core::whole_seconds(slot.at));
+    }
+    out.at = slot.at;
+    auto decision = core::add_slot(look.job, rule, sight_of(look, scheduler), slot);
+    if (!decision) out.what = api::SlotAdded::What::Open;
+    if (decision && decision->config_differs) out.what = api::SlotAdded::What::ConfigDiffers;
+    if (decision && decision->config_differs) decision.reset();
+    return decision;
+  };
+  const api::Event event = slot_event("job_triggered", rule.name, {});
+  auto job = order(rule, decide, event);
+  if (!job) return job.error();
+  out.job = std::move(*job);
+  return out;
+}
+
+Status SlotService::pause(const core::JobRule& rule, const std::string& by) {
+  api::Event event = slot_event("job_paused", rule.name, {});
+  event.details.emplace_back("by", by);
+  const auto decide = [&](const JobLook& look) -> Result<std::optional<core::JobDecision>> {
+    std::optional<core::JobDecision> none;
+    if (look.job && look.job->paused) return none;
+    core::JobDecision decision;
+    if (look.job) {
+      decision.after = *look.job;
+    } else {
+      decision = core::decide_job(std::nullopt, rule, sight_of(look, ""));
+    }
+    decision.after.paused = true;
+    decision.after.pause.reset();
+    return std::optional(decision);
+  };
+  auto job = order(rule, decide, event);
+  if (!job) return job.error();
+  return {};
+}
+
+// What came due meanwhile is accounted for before the job goes on.
+Status SlotService::resume(const core::JobRule& rule, const std::string& by) {
+  api::Event event = slot_event("job_resumed", rule.name, {});
+  event.details.emplace_back("by", by);
+  const auto decide = [&](const JobLook& look) -> Result<std::optional<core::JobDecision>> {
+    std::optional<core::JobDecision> none;
+    if (!look.job || !look.job->paused) return none;
+    core::JobDecision decision = core::decide_job(look.job, rule, sight_of(look, ""));
+    if (decision.config_differs) return differs(rule.name);
+    decision.after.paused = false;
+    decision.after.pause.reset();
+    decision.after.due_by.clear();
+    decision.assign = false;
+    return std::optional(decision);
+  };
+  auto job = order(rule, decide, event);
+  if (!job) return job.error();
+  return {};
+}
+
+Result<std::vector<std::string>> SlotService::open_jobs() {
+  constexpr std::size_t kPage = 500;
+  std::vector<std::string> out;
+  std::string after;
+  while (true) {
+    auto page = store_.scan(
+        {.prefix = std::string(kJobPrefix), .after = after, .limit = kPage, .backwards = false});
+    if (!page) return page.error();
+    for (const store::Entry& entry : page->entries) {
+      after = entry.key;
+      // Cheaper than reading every record; a name that looks like it is only looked at in vain.
+      const bool open = entry.value.find("\"due\"") != std::string::npos ||
+                        entry.value.find("\"active\"") != std::string::npos;
+      if (open) out.push_back(entry.key.substr(kJobPrefix.size()));
+    }
+    if (page->entries.size() < kPage) return out;
+  }
+}
+
+Result<api::JobHistory> SlotService::history(const std::string& job, std::size_t limit) {
+  api::JobHistory out;
+  auto look = look_job(job);
+  if (!look) return look.error();
+  out.job = std::move(look->job);
+  auto rows =
+      store_.scan({.prefix = slots_prefix(job), .after = "", .limit = limit, .backwards = true});
+  if (!rows) return rows.error();
+  for (const store::Entry& entry : rows->entries) {
+    auto at = instant_of(entry.key);
+    if (!at) return at.error();
+    auto ended = decode_slot(*at, entry.value);
+    if (!ended) return ended.error();
+    out.ended.push_back(std::move(*ended));
+  }
+  auto ranges =
+      store_.scan({.prefix = skips_prefix(job), .after = "", .limit = limit, .backwards = true});
+  if (!ranges) return ranges.error();
+  for (const store::Entry& entry : ranges->entries) {
+    auto from = instant_of(entry.key);
+    if (!from) return from.error();
+    auto row = decode_range(*from, entry.value);
+    if (!row) return row.error();
+    out.ranges.push_back(std::move(*row));
+  }
+  return out;
+}
+
+Result<std::unique_ptr<Watch>> SlotService::watch() { return store_.watch(kJobBell); }
+
+}  // namespace stint::service

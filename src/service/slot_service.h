@@ -1,0 +1,80 @@
+// api::Slots on a store: reads a job's record, asks core/slots.h, and commits what it says on the
+// version that it read. A conflict means that another scheduler got on: read and decide again. G9
+#pragma once
+
+#include <functional>
+
+#include "api/slots.h"
+#include "service/ledger.h"
+#include "store/seam.h"
+
+namespace stint::service {
+
+class SlotService final : public api::Slots {
+ public:
+  // All must outlive the service.
+  SlotService(store::Store& store, Ledger& ledger, const Clock& clock)
+      : store_(store), ledger_(ledger), clock_(clock) {}
+
+  Result<WallTime> now() override;
+  bool own_clock() const override;
+  std::vector<Result<api::Decided>> decide(const std::vector<api::DecideAsk>& asks,
+                                           const std::string& scheduler) override;
+  Status keep(const std::string& job) override;
+  Result<std::vector<std::string>> open_jobs() override;
+  Result<api::StepAnswer> claim(const api::SlotProof& proof) override;
+  Result<api::StepAnswer> start(const api::SlotProof& proof) override;
+  Result<api::StepAnswer> running(const api::SlotProof& proof) override;
+  Result<api::StepAnswer> hand_back(const api::SlotProof& proof) override;
+  Result<api::EndAnswer> end(const api::SlotProof& proof, const core::SlotEnd& end,
+                             const core::JobRule& rule) override;
+  Result<api::EndAnswer> skip(const api::SlotSkip& skip) override;
+  Result<api::SlotAdded> add(const core::JobRule& rule, std::optional<core::Slot> slot,
+                             const std::string& scheduler) override;
+  Status pause(const core::JobRule& rule, const std::string& by) override;
+  Status resume(const core::JobRule& rule, const std::string& by) override;
+  Result<api::JobHistory> history(const std::string& job, std::size_t limit) override;
+  Result<std::unique_ptr<Watch>> watch() override;
+  Result<api::OnceRecord> once(const std::string& key) override;
+  Result<api::StepAnswer> once_start(const std::string& key, const api::Grip& grip,
+                                     const Owner& owner) override;
+  Result<api::StepAnswer> once_end(const std::string& key, const api::Grip& grip,
+                                   int exit_code) override;
+
+ private:
+  struct LeaseLook;
+  struct JobLook;
+  struct Plan;
+  struct Batch;
+
+  WallTime now_of(const store::Reading& reading) const;
+  Result<LeaseLook> look_lease(const std::string& resource);
+  static Result<LeaseLook> lease_in(const std::vector<store::Entry>& entries, std::size_t at);
+  Result<std::vector<Result<JobLook>>> look_jobs(const std::vector<std::string>& names);
+  Result<JobLook> look_job(const std::string& name);
+  static core::JobSight sight_of(const JobLook& look, const std::string& scheduler);
+  static Plan plan_of(const JobLook& look, const core::JobRule& rule,
+                      const core::JobDecision& decision);
+  void decide_batch(Batch& batch, const std::string& scheduler);
+  void commit_plans(Batch& batch, const std::vector<std::size_t>& which);
+
+  using Move = std::function<core::SlotStep(const core::Job&, const core::SlotGrip&, WallTime)>;
+  struct Moving {
+    bool needs_live = true;
+    store::Sync sync = store::Sync::Relaxed;
+  };
+  Result<core::SlotStep> move(const api::SlotProof& proof, const Moving& how, const Move& step);
+  Status forget_oldest(const std::string& job, core::Job& after, std::vector<store::Step>& steps);
+  Result<api::StepAnswer> simple(const api::SlotProof& proof, const Moving& how, const Move& step);
+  using Order = std::function<Result<std::optional<core::JobDecision>>(const JobLook&)>;
+  Result<core::Job> order(const core::JobRule& rule, const Order& decide, const api::Event& event);
+  using OnceMove = std::function<std::optional<api::OnceRecord>(const api::OnceRecord&, WallTime)>;
+  Result<api::StepAnswer> once_move(const std::string& key, const api::Grip& grip,
+                                    const OnceMove& next);
+
+  store::Store& store_;
+  Ledger& ledger_;
+  const Clock& clock_;
+};
+
+}  // namespace stint::service
