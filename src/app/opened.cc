@@ -2,9 +2,12 @@
 
 #include "app/modules.h"
 #include "base/text.h"
+#include "client/client.h"
 #include "service/fence_service.h"
+#include "service/key_service.h"
 #include "service/lease_service.h"
 #include "service/ledger.h"
+#include "service/once_records.h"
 #include "store/dir/dir_store.h"
 #include "store/memory/memory_store.h"
 #include "store/sqlite/sqlite_store.h"
@@ -69,6 +72,8 @@ Result<std::unique_ptr<store::Store>> open_directory(const StoreUrl& url, const 
   return std::unique_ptr<store::Store>(std::move(*store));
 }
 
+bool is_server(const StoreUrl& url) { return url.scheme == "http" || url.scheme == "https"; }
+
 Result<std::unique_ptr<store::Store>> open_by(const OpenOptions& options, const UrlOptions& parsed,
                                               const Clock& clock, bool accept_copy) {
   const StoreUrl& url = options.url;
@@ -76,6 +81,10 @@ Result<std::unique_ptr<store::Store>> open_by(const OpenOptions& options, const 
   const bool may_create = options.may_create && !parsed.pinned;
   if (url.scheme == "memory") {
     return std::unique_ptr<store::Store>(std::make_unique<store::MemoryStore>(clock));
+  }
+  if (is_server(url)) {
+    return invalid(cat("this needs the store itself, and ", url.printable,
+                       " is a server: run it where the server runs, on the server's store"));
   }
   if (!url.module.empty()) {
     return open_module_store(
@@ -104,6 +113,12 @@ Result<std::unique_ptr<Opened>> Opened::open(const OpenOptions& options, const C
   auto parsed = url_options(options.url);
   if (!parsed) return parsed.error();
   std::unique_ptr<Opened> opened(new Opened());
+  if (is_server(options.url)) {
+    if (auto connected = opened->connect(options, clock, random); !connected) {
+      return connected.error();
+    }
+    return opened;
+  }
   auto store = open_by(options, *parsed, clock, false);
   if (!store) return store.error();
   opened->store_ = std::move(*store);
@@ -115,6 +130,7 @@ Result<std::unique_ptr<Opened>> Opened::open(const OpenOptions& options, const C
   opened->leases_ = std::make_unique<service::LeaseService>(
       *opened->store_, *opened->ledger_, *life, clock, random, opened->anchors_.get());
   opened->fences_ = std::make_unique<service::FenceService>(*opened->store_, clock);
+  opened->keys_ = std::make_unique<service::KeyService>(*opened->store_, clock, random);
   return opened;
 }
 
@@ -124,16 +140,51 @@ Result<std::unique_ptr<store::Store>> open_store(const OpenOptions& options, con
   return open_by(options, *parsed, clock, false);
 }
 
+Status Opened::connect(const OpenOptions& options, const Clock& clock, Random& random) {
+  auto parsed = url_options(options.url);
+  if (!parsed) return parsed.error();
+  auto client = connect_by_module({.address = options.url,
+                                   .timeout = parsed->timeout,
+                                   .key = options.key,
+                                   .pinned = parsed->pinned,
+                                   .random = &random},
+                                  clock);
+  if (!client) return client.error();
+  client_ = std::move(*client);
+  return {};
+}
+
 Opened::~Opened() = default;
 
-api::Leases& Opened::leases() { return *leases_; }
-api::Events& Opened::events() { return *ledger_; }
-api::Fences& Opened::fences() { return *fences_; }
+api::Leases& Opened::leases() {
+  if (client_) return client_->leases();
+  return *leases_;
+}
+api::Events& Opened::events() {
+  if (client_) return client_->events();
+  return *ledger_;
+}
+api::Fences& Opened::fences() {
+  if (client_) return client_->fences();
+  return *fences_;
+}
+api::Keys& Opened::keys() {
+  if (client_) return client_->keys();
+  return *keys_;
+}
 std::string Opened::caveat() const {
+  if (client_) return client_->caveat();
   const store::Capabilities& can = store_->capabilities();
   return can.durable ? "" : can.may_lose;
 }
-void Opened::flush() { ledger_->flush(); }
+// The server writes what it counts by itself.
+void Opened::flush() {
+  if (ledger_) ledger_->flush();
+}
+Status Opened::sweep() {
+  if (client_) return {};
+  return service::sweep_once(*store_);
+}
 
 Result<Accepted> accept_restored(const OpenOptions& options, const Clock& clock, Random& random,
                                  const AcceptRestored& word) {

@@ -5,6 +5,7 @@
 
 #include "api/events.h"
 #include "api/fences.h"
+#include "api/keys.h"
 #include "api/leases.h"
 #include "app/state_files.h"
 #include "app/store_url.h"
@@ -17,7 +18,11 @@ namespace stint::service {
 class Ledger;
 class LeaseService;
 class FenceService;
+class KeyService;
 }  // namespace stint::service
+namespace stint::client {
+class Connected;
+}
 
 namespace stint::app {
 
@@ -25,6 +30,7 @@ struct OpenOptions {
   StoreUrl url;
   std::string state_directory;  // for anchors; empty: keep none
   bool may_create = true;
+  std::string key = {};  // of a server; empty: none
 };
 
 class Opened {
@@ -38,18 +44,25 @@ class Opened {
   api::Leases& leases();
   api::Events& events();
   api::Fences& fences();
+  api::Keys& keys();
   // What this store can lose of what it has acknowledged; empty: it claims to lose nothing.
   std::string caveat() const;
   // Refusals that were counted are written now, apart from any answer.
   void flush();
+  // Removes answers to requests whose time is over (service/once_records.h). Now and then.
+  Status sweep();
 
  private:
+  Status connect(const OpenOptions& options, const Clock& clock, Random& random);
   Opened() = default;
   std::unique_ptr<store::Store> store_;
   std::unique_ptr<AnchorFile> anchors_;
   std::unique_ptr<service::Ledger> ledger_;
   std::unique_ptr<service::LeaseService> leases_;
   std::unique_ptr<service::FenceService> fences_;
+  std::unique_ptr<service::KeyService> keys_;
+  std::unique_ptr<client::Connected>
+      client_;  // instead of all of them: a server's address was given
 };
 
 // The bare store behind the URL, without a look at its life: for examining and moving it.

@@ -27,6 +27,8 @@ extern const Command kForget;
 extern const Command kPush;
 extern const Command kCron;
 extern const Command kProxy;
+extern const Command kServe;
+extern const Command kKey;
 extern const Command kConfig;
 extern const Command kDoctor;
 extern const Command kStore;

@@ -104,6 +104,10 @@ Error lost_from_sight(const ResourceName& resource) {
                                     " has moved on since: it may or may not have been done")};
 }
 
+Millis age_of(const KeptAnswer& kept, WallTime now) {
+  return std::max(Millis(0), std::chrono::duration_cast<Millis>(now - kept.at));
+}
+
 bool plain(const core::Timers& timers) {
   return timers.cap.state == TimerState::None && timers.rest.state == TimerState::None &&
          timers.cool.state == TimerState::None;
@@ -113,14 +117,14 @@ bool plain(const core::Timers& timers) {
 
 Result<LeaseService::Settled> LeaseService::settle(const ResourceName& resource,
                                                    const core::Verb& verb, const api::Grip* grip,
-                                                   OnUnknown on_unknown) {
-  bool may_assume = grip != nullptr;
+                                                   OnUnknown on_unknown, const api::Once* once) {
+  bool may_assume = grip != nullptr && once == nullptr;
   int unknowns = 0;
   const Further further =
       std::holds_alternative<core::Acquire>(verb) ? Further::Sealed : Further::Nothing;
   for (int tries = 0; tries < kMostTries; ++tries) {
     auto assumed = may_assume ? assume(*grip) : std::nullopt;
-    auto snapshot = assumed ? Result<Snapshot>(std::move(*assumed)) : look(resource, further);
+    auto snapshot = assumed ? Result<Snapshot>(std::move(*assumed)) : look(resource, further, once);
     if (!snapshot) return unsettled(snapshot.error(), unknowns);
     const WallTime now = wall_of(*snapshot);
     Settled settled{.decision = core::decide(snapshot->seen.record, verb,
@@ -129,6 +133,11 @@ Result<LeaseService::Settled> LeaseService::settle(const ResourceName& resource,
                     .work_before = {},
                     .hint = {},
                     .granted_ttl = {}};
+    if (settled.after.kept) {
+      if (settled.after.kept->digest != once->digest) return api::once_mismatch();
+      settled.replayed = true;
+      return settled;
+    }
     const core::Decision& decision = settled.decision;
     const Seen& seen = settled.after.seen;
     settled.hint = {.own = seen.own, .alive = seen.alive, .plain = plain(seen.record.timers)};
@@ -152,6 +161,7 @@ Result<LeaseService::Settled> LeaseService::settle(const ResourceName& resource,
     for (auto& event : plan_events(resource.text(), seen, verb, decision, now)) {
       steps.push_back(std::move(event));
     }
+    if (once != nullptr) steps.push_back(kept_answer(*once, settled, verb, now));
     auto answer = store_.commit(steps, sync_of(decision.change));
     if (!answer) {
       const bool again = answer.error().code == Code::UnknownOutcome &&
@@ -258,41 +268,96 @@ Result<api::AcquireAnswer> LeaseService::acquire(const api::AcquireRequest& requ
                      .terms = request.terms,
                      .note = request.note,
                      .retake = request.retake ? request.retake->hash() : ClaimHash()};
-  auto settled = settle(request.resource, verb, nullptr, OnUnknown::AskAgain);
+  auto settled = settle(request.resource, verb, nullptr, OnUnknown::AskAgain,
+                        request.once ? &*request.once : nullptr);
   if (!settled) {
     return std::move(settled.error()).during(cat("acquiring ", quoted(request.resource.text())));
   }
-  const api::Lease lease = lease_of(settled->after);
+  if (settled->replayed) {
+    const KeptAnswer& kept = *settled->after.kept;
+    if (!kept.granted) return api::once_mismatch();
+    api::Granted granted = *kept.granted;
+    granted.replayed = true;
+    granted.age = age_of(kept, wall_of(settled->after));
+    granted.store_time = time_of(settled->after);
+    granted.sealed = std::move(settled->after.sealed);
+    return api::AcquireAnswer(std::move(granted));
+  }
   if (settled->decision.outcome == core::Outcome::Refused) {
+    const api::Lease lease = lease_of(settled->after);
     note_refusal(request, lease);
     return api::AcquireAnswer(api::Refused{lease, lease.remaining});
   }
   keep_in_mind(*settled);
-  api::Granted granted{.lease = lease,
-                       .hint = settled->hint,
-                       .granted_ttl = settled->granted_ttl,
-                       .replayed = settled->decision.outcome == core::Outcome::Replayed,
-                       .previous_progress = {},
-                       .store_time = time_of(settled->after),
-                       .sealed = std::move(settled->after.sealed)};
-  const core::Work& before = settled->work_before;
-  if (before.progress_token < lease.token) granted.previous_progress = before.progress;
+  api::Granted granted = granted_of(*settled);
+  granted.sealed = std::move(settled->after.sealed);
   return api::AcquireAnswer(std::move(granted));
+}
+
+api::Granted LeaseService::granted_of(const Settled& settled) const {
+  api::Granted granted{.lease = lease_of(settled.after),
+                       .hint = settled.hint,
+                       .granted_ttl = settled.granted_ttl,
+                       .replayed = settled.decision.outcome == core::Outcome::Replayed,
+                       .previous_progress = {},
+                       .store_time = time_of(settled.after)};
+  const core::Work& before = settled.work_before;
+  if (before.progress_token < granted.lease.token) granted.previous_progress = before.progress;
+  return granted;
+}
+
+api::Held LeaseService::held_of(const Settled& settled) const {
+  const core::Outcome outcome = settled.decision.outcome;
+  return {
+      .lease = lease_of(settled.after),
+      .granted_ttl = settled.granted_ttl,
+      .store_time = time_of(settled.after),
+      .replayed = outcome == core::Outcome::EndedBefore || outcome == core::Outcome::MovedBefore};
+}
+
+// A store may grant a little more than was asked, and its clock moves on until the commit: the
+// answer that is kept has neither. Who gets it again is told its age.
+store::Step LeaseService::kept_answer(const api::Once& once, const Settled& settled,
+                                      const core::Verb& verb, WallTime now) const {
+  Settled after = settled;
+  const core::Change& change = settled.decision.change;
+  const Millis granted = change.alive.length;
+  apply(after.after.seen.record, change, granted);
+  after.granted_ttl = granted;
+  KeptAnswer kept{.digest = once.digest, .at = now, .granted = std::nullopt, .held = std::nullopt};
+  if (std::holds_alternative<core::Acquire>(verb)) {
+    kept.granted = granted_of(after);
+    kept.granted->hint = {.own = 0, .alive = 0, .plain = false};
+    kept.granted->store_time.reset();
+  } else {
+    kept.held = held_of(after);
+    kept.held->store_time.reset();
+  }
+  return keep_answer(once, kept);
+}
+
+Result<api::HoldAnswer> LeaseService::answer_of(Settled settled) {
+  if (settled.replayed) {
+    const KeptAnswer& kept = *settled.after.kept;
+    if (!kept.held) return api::once_mismatch();
+    api::Held held = *kept.held;
+    held.replayed = true;
+    held.age = age_of(kept, wall_of(settled.after));
+    held.store_time = time_of(settled.after);
+    return api::HoldAnswer(std::move(held));
+  }
+  if (settled.decision.outcome == core::Outcome::Lost) {
+    return api::HoldAnswer(
+        api::Lost{settled.decision.cause, lease_of(settled.after), time_of(settled.after)});
+  }
+  return api::HoldAnswer(held_of(settled));
 }
 
 Result<api::HoldAnswer> LeaseService::hold(const api::Grip& grip, const core::Verb& verb,
                                            OnUnknown on_unknown) {
-  auto settled = settle(grip.resource, verb, &grip, on_unknown);
+  auto settled = settle(grip.resource, verb, &grip, on_unknown, grip.once ? &*grip.once : nullptr);
   if (!settled) return settled.error();
-  const api::Lease lease = lease_of(settled->after);
-  if (settled->decision.outcome == core::Outcome::Lost) {
-    return api::HoldAnswer(api::Lost{settled->decision.cause, lease, time_of(settled->after)});
-  }
-  return api::HoldAnswer(
-      api::Held{.lease = lease,
-                .granted_ttl = settled->granted_ttl,
-                .store_time = time_of(settled->after),
-                .replayed = settled->decision.outcome == core::Outcome::EndedBefore});
+  return answer_of(std::move(*settled));
 }
 
 namespace {
@@ -305,7 +370,10 @@ core::Proof proof_of(const api::Grip& grip) {
 
 Result<api::HoldAnswer> LeaseService::renew(const api::Grip& grip, Millis ttl) {
   if (auto ok = check_ttl(ttl); !ok) return ok.error();
-  return hold(grip, core::Renew{proof_of(grip), ttl}, OnUnknown::Say);
+  if (!grip.once) return hold(grip, core::Renew{proof_of(grip), ttl}, OnUnknown::Say);
+  api::Grip anew = grip;
+  anew.once.reset();
+  return hold(anew, core::Renew{proof_of(anew), ttl}, OnUnknown::Say);
 }
 
 Result<api::HoldAnswer> LeaseService::release(const api::Grip& grip, bool fence) {
@@ -325,6 +393,7 @@ Result<api::HoldAnswer> LeaseService::stall(const api::Grip& grip) {
 Result<api::HoldAnswer> LeaseService::check(const api::Grip& grip) {
   api::Grip reading = grip;
   reading.hint.reset();
+  reading.once.reset();
   return hold(reading, core::Check{proof_of(grip)}, OnUnknown::Say);
 }
 
@@ -340,17 +409,10 @@ Result<api::HoldAnswer> LeaseService::progress(const api::Grip& grip, const std:
 
 Result<api::HoldAnswer> LeaseService::order(const api::OrderRequest& request,
                                             const core::Verb& verb) {
-  auto settled = settle(request.resource, verb, nullptr, OnUnknown::AskAgain);
+  auto settled = settle(request.resource, verb, nullptr, OnUnknown::AskAgain,
+                        request.once ? &*request.once : nullptr);
   if (!settled) return settled.error();
-  const api::Lease lease = lease_of(settled->after);
-  if (settled->decision.outcome == core::Outcome::Lost) {
-    return api::HoldAnswer(api::Lost{settled->decision.cause, lease, time_of(settled->after)});
-  }
-  return api::HoldAnswer(
-      api::Held{.lease = lease,
-                .granted_ttl = settled->granted_ttl,
-                .store_time = time_of(settled->after),
-                .replayed = settled->decision.outcome == core::Outcome::MovedBefore});
+  return answer_of(std::move(*settled));
 }
 
 namespace {

@@ -45,7 +45,8 @@ class LeaseService final : public api::Leases {
   enum class OnUnknown { Say, AskAgain };
 
   enum class Further { Nothing, Sealed };  // what is read besides, in the same reading
-  Result<Snapshot> look(const ResourceName& resource, Further further = Further::Nothing);
+  Result<Snapshot> look(const ResourceName& resource, Further further = Further::Nothing,
+                        const api::Once* once = nullptr);
   Result<Meta> meta_of(const store::Entry& entry);
   Result<core::Ownership> own_of(const std::string& resource, const store::Entry& entry);
   void remember_written(const std::string& resource, const std::string& value,
@@ -54,7 +55,14 @@ class LeaseService final : public api::Leases {
   void keep_in_mind(const Settled& settled);
   // Read, decide, commit; again on a conflict.
   Result<Settled> settle(const ResourceName& resource, const core::Verb& verb,
-                         const api::Grip* grip, OnUnknown on_unknown);
+                         const api::Grip* grip, OnUnknown on_unknown,
+                         const api::Once* once = nullptr);
+  // The answer as it will be if the commit is done, to be kept in the same commit.
+  store::Step kept_answer(const api::Once& once, const Settled& settled, const core::Verb& verb,
+                          WallTime now) const;
+  api::Granted granted_of(const Settled& settled) const;
+  api::Held held_of(const Settled& settled) const;
+  Result<api::HoldAnswer> answer_of(Settled settled);
   Result<api::HoldAnswer> hold(const api::Grip& grip, const core::Verb& verb, OnUnknown on_unknown);
   Result<api::HoldAnswer> order(const api::OrderRequest& order, const core::Verb& verb);
   Status check_ttl(Millis ttl) const;
