@@ -103,17 +103,14 @@ void Connection::unwatch_client() {
   client_.socket().cancel(ignored);
 }
 
-Task<bool> Connection::handshake() {
-  client_.allow(hub_.options.limits.head_time);
-  if (co_await client_.secure(hub_.tls)) co_return true;
-  // Harmless to who speaks TLS: the connection is over.
-  client_.say_plain(kSpeakTls);
-  co_return false;
-}
-
 Task<void> Connection::run() {
   bool more = true;
-  if (hub_.tls) more = co_await handshake();
+  if (hub_.tls) {
+    client_.allow(hub_.options.limits.head_time);
+    more = co_await client_.secure(hub_.tls);
+    // Harmless to who speaks TLS: the connection is over.
+    if (!more) client_.say_plain(kSpeakTls);
+  }
   while (more && !hub_.stopping) {
     idle_ = true;
     auto head = co_await read_head();

@@ -111,7 +111,6 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // What is there of the body, as the upstream gets it (`chunked`: framed anew). Errors: Invalid.
   Result<std::string> take_pieces(bool chunked);
   Task<void> linger();
-  Task<bool> handshake();
   Task<bool> stream(const Streaming& order);
   void unwatch_client();
   // ---- forward.cc
