@@ -9,55 +9,6 @@
 namespace stint::server {
 namespace {
 
-// The schemas. A field that is not listed as required may be absent or null. Answers may get more
-// fields; requests with a field that is not listed are refused.
-constexpr std::string_view kSchemas = R"({
-"Error":{"type":"object","required":["error"],"properties":{"error":{"type":"object","required":["code","message"],"properties":{
- "code":{"enum":["held","lost","stale","used","never_issued","never_granted","foreign","no_token","unknown_outcome","unavailable","invalid","denied","failed"]},
- "message":{"type":"string"},"cause":{"type":"string"},"lease":{"$ref":"#/components/schemas/Lease"},"retry_in_ms":{"type":"integer"},"store_time_ns":{"type":"string"}}}}},
-"Lease":{"type":"object","required":["resource","held","state","owner","token","generation","reason","ttl_ms","remaining_ms","acquired_at_ms","renewed_at_ms","note","progress","progress_at_ms"],"properties":{
- "resource":{"type":"string"},"held":{"type":"boolean"},"state":{"enum":["free","held","reserved","resting"]},"owner":{"type":"string"},"token":{"type":"integer"},"generation":{"type":"string"},"reason":{"type":["string","null"]},
- "ttl_ms":{"type":"integer"},"remaining_ms":{"type":["integer","null"]},"acquired_at_ms":{"type":["integer","null"]},"renewed_at_ms":{"type":["integer","null"]},"note":{"type":"string"},"progress":{"type":"string"},"progress_at_ms":{"type":["integer","null"]},"by":{"type":"string"},"why":{"type":"string"}}},
-"Hint":{"type":"object","required":["own","alive","plain"],"properties":{"own":{"type":"integer"},"alive":{"type":"integer"},"plain":{"type":"boolean"}}},
-"GrantedLease":{"allOf":[{"$ref":"#/components/schemas/Lease"},{"type":"object","required":["granted_ttl_ms","replayed","hint"],"properties":{"claim":{"type":"string"},"granted_ttl_ms":{"type":"integer"},"replayed":{"type":"boolean"},"age_ms":{"type":"integer"},"previous_progress":{"type":"string"},"hint":{"$ref":"#/components/schemas/Hint"},"store_time_ns":{"type":"string"},"sealed":{"type":"array","items":{"type":"string"}},"provisional":{"type":"boolean"}}}]},
-"Granted":{"oneOf":[{"$ref":"#/components/schemas/GrantedLease"},{"type":"object","required":["leases"],"properties":{"leases":{"type":"array","items":{"$ref":"#/components/schemas/GrantedLease"}}}}]},
-"HeldLease":{"allOf":[{"$ref":"#/components/schemas/Lease"},{"type":"object","required":["granted_ttl_ms","replayed"],"properties":{"granted_ttl_ms":{"type":"integer"},"replayed":{"type":"boolean"},"age_ms":{"type":"integer"},"store_time_ns":{"type":"string"}}}]},
-"Held":{"oneOf":[{"$ref":"#/components/schemas/HeldLease"},{"type":"object","required":["results"],"properties":{"results":{"type":"array","items":{"oneOf":[{"$ref":"#/components/schemas/HeldLease"},{"$ref":"#/components/schemas/Error"}]}}}}]},
-"AcquireRequest":{"type":"object","required":["ttl_ms"],"additionalProperties":false,"properties":{"resource":{"type":"string"},"resources":{"type":"array","items":{"type":"string"},"minItems":1,"maxItems":16},"owner":{"type":"string"},"claim":{"type":"string"},"ttl_ms":{"type":"integer"},"max_hold_ms":{"type":"integer"},"at_least_ms":{"type":"integer"},"cooldown_ms":{"type":"integer"},"wait_ms":{"type":"integer"},"note":{"type":"string"},"retake":{"type":"string"},"count_refusal":{"type":"boolean"}}},
-"HoldRequest":{"type":"object","required":["resource","token","claim"],"additionalProperties":false,"properties":{"resource":{"type":"string"},"token":{"type":"integer"},"claim":{"type":"string"},"owner":{"type":"string"},"hint":{"$ref":"#/components/schemas/Hint"},"ttl_ms":{"type":"integer"},"fence":{"type":"boolean"},"marker":{"type":"string"}}},
-"RenewRequest":{"oneOf":[{"$ref":"#/components/schemas/HoldRequest"},{"type":"object","required":["leases","ttl_ms"],"additionalProperties":false,"properties":{"leases":{"type":"array","items":{"$ref":"#/components/schemas/HoldRequest"},"minItems":1,"maxItems":1000},"ttl_ms":{"type":"integer"}}}]},
-"OrderRequest":{"type":"object","required":["resource","token","why"],"additionalProperties":false,"properties":{"resource":{"type":"string"},"token":{"type":"integer"},"why":{"type":"string"},"by":{"type":"string"},"to":{"type":"string"},"ttl_ms":{"type":"integer"},"reason":{"enum":["revoked","cancelled","stalled"]}}},
-"ForgetRequest":{"type":"object","required":["resource"],"additionalProperties":false,"properties":{"resource":{"type":"string"}}},
-"Floor":{"type":"object","required":["floor"],"properties":{"floor":{"type":"integer"}}},
-"Leases":{"type":"object","required":["leases"],"properties":{"leases":{"type":"array","items":{"$ref":"#/components/schemas/Lease"}},"next":{"type":"string"}}},
-"History":{"type":"object","required":["history"],"properties":{"history":{"type":"array","items":{"type":"object","required":["token","owner","reason","by","why","acquired_at_ms","ended_at_ms","ended"],"properties":{"token":{"type":"integer"},"owner":{"type":"string"},"reason":{"type":"string"},"by":{"type":["string","null"]},"why":{"type":["string","null"]},"acquired_at_ms":{"type":["integer","null"]},"ended_at_ms":{"type":["integer","null"]},"ended":{"type":["string","null"]}}}}}},
-"Event":{"type":"object","required":["at_ms","kind","resource","token","owner","number"],"properties":{"at_ms":{"type":"integer"},"kind":{"type":"string"},"resource":{"type":["string","null"]},"token":{"type":["integer","null"]},"owner":{"type":["string","null"]},"number":{"type":"string"}}},
-"Events":{"type":"object","required":["events"],"properties":{"events":{"type":"array","items":{"$ref":"#/components/schemas/Event"}}}},
-"EventRequest":{"type":"object","required":["event"],"additionalProperties":false,"properties":{"event":{"type":"object"},"target":{"type":"string"}}},
-"Recorded":{"type":"object","required":["recorded"],"properties":{"recorded":{"type":"boolean"}}},
-"Store":{"type":"object","required":["generation","smallest_ttl_ms","caveat","version","key"],"properties":{"generation":{"type":"string"},"smallest_ttl_ms":{"type":"integer"},"caveat":{"type":"string"},"version":{"type":"string"},"key":{"type":"string"}}},
-"TokenWord":{"type":"object","required":["generation","ancestors","newest","newest_granted","owner","claim_hash","live","remaining_ms","sealed"],"properties":{"generation":{"type":"string"},"ancestors":{"type":"array","items":{"type":"string"}},"newest":{"type":"integer"},"newest_granted":{"type":"boolean"},"owner":{"type":"string"},"claim_hash":{"type":"string"},"live":{"type":"boolean"},"remaining_ms":{"type":["integer","null"]},"sealed":{"type":"array","items":{"type":"string"}}}},
-"Targets":{"type":"object","required":["targets"],"properties":{"targets":{"type":"array","items":{"type":"string"}}}},
-"Offer":{"type":"object","required":["resource","token","generation"],"additionalProperties":false,"properties":{"generation":{"type":"string"},"resource":{"type":"string"},"token":{"type":"integer"},"mode":{"enum":["at-least","once"]},"key":{"type":"string"},"digest":{"type":"string"},"by_order":{"type":"boolean"},"adopt":{"type":"boolean"}}},
-"FenceRecord":{"type":"object","required":["generation","resource","token","used","key","digest"],"properties":{"generation":{"type":"string"},"resource":{"type":"string"},"token":{"type":"integer"},"used":{"type":"boolean"},"key":{"type":"string"},"digest":{"type":"string"}}},
-"ActRecord":{"type":"object","required":["name","key"],"properties":{"name":{"type":"string"},"key":{"type":"string"},"generation":{"type":"string"},"resource":{"type":"string"},"token":{"type":"integer"},"owner":{"type":"string"},"begun_at_ms":{"type":"integer"},"digest":{"type":"string"},"result_token":{"type":"integer"},"exit_code":{"type":"integer"},"ended_at_ms":{"type":"integer"}}},
-"FenceAnswer":{"type":"object","required":["verdict","owner"],"properties":{"verdict":{"type":"string"},"owner":{"type":"string"},"fence":{"$ref":"#/components/schemas/FenceRecord"},"act":{"$ref":"#/components/schemas/ActRecord"}}},
-"FenceRequest":{"type":"object","required":["target","offer"],"additionalProperties":false,"properties":{"target":{"type":"string"},"offer":{"$ref":"#/components/schemas/Offer"}}},
-"RememberRequest":{"type":"object","required":["targets","offer"],"additionalProperties":false,"properties":{"targets":{"type":"array","items":{"type":"string"}},"offer":{"$ref":"#/components/schemas/Offer"}}},
-"ForgetTargetRequest":{"type":"object","required":["resource","target"],"additionalProperties":false,"properties":{"resource":{"type":"string"},"target":{"type":"string"}}},
-"Forgotten":{"type":"object","required":["forgotten"],"properties":{"forgotten":{"type":"boolean"}}},
-"Fence":{"type":"object","required":["fence"],"properties":{"fence":{"oneOf":[{"$ref":"#/components/schemas/FenceRecord"},{"type":"null"}]}}},
-"ActRequest":{"type":"object","required":["act","offer"],"additionalProperties":false,"properties":{"act":{"$ref":"#/components/schemas/ActRecord"},"offer":{"$ref":"#/components/schemas/Offer"}}},
-"Act":{"type":"object","required":["act"],"properties":{"act":{"oneOf":[{"$ref":"#/components/schemas/ActRecord"},{"type":"null"}]}}},
-"Key":{"type":"object","required":["id","name","allow","prefixes","created_at_ms","expires_at_ms","revoked_at_ms","used_at_ms"],"properties":{"id":{"type":"string"},"name":{"type":"string"},"allow":{"type":"array","items":{"type":"string"}},"prefixes":{"type":"array","items":{"type":"string"}},"created_at_ms":{"type":"integer"},"expires_at_ms":{"type":["integer","null"]},"revoked_at_ms":{"type":["integer","null"]},"used_at_ms":{"type":["integer","null"]}}},
-"Keys":{"type":"object","required":["keys"],"properties":{"keys":{"type":"array","items":{"$ref":"#/components/schemas/Key"}}}},
-"KeyRequest":{"type":"object","required":["name","allow"],"additionalProperties":false,"properties":{"name":{"type":"string"},"allow":{"type":"array","items":{"enum":["read","acquire","admit","queue","schedule","operate","admin"]}},"prefixes":{"type":"array","items":{"type":"string"}},"expires_in_ms":{"type":"integer"}}},
-"CreatedKey":{"allOf":[{"$ref":"#/components/schemas/Key"},{"type":"object","required":["secret"],"properties":{"secret":{"type":"string"}}}]},
-"RevokeKeyRequest":{"type":"object","required":["key"],"additionalProperties":false,"properties":{"key":{"type":"string"}}},
-"Health":{"type":"object","required":["ok"],"properties":{"ok":{"type":"boolean"}}},
-"Document":{"type":"object","required":["openapi","paths"]}
-})";
-
 std::string quote(std::string_view text) {
   // A list of one, without its brackets.
   const std::string list = api::to_json(std::vector<std::string>{std::string(text)});

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 namespace stint::server {
 
+extern const std::string_view kSchemas;  // a JSON object, by name
 std::string openapi_document(const std::string& version);
 
 }  // namespace stint::server
