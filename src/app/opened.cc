@@ -172,6 +172,9 @@ api::Keys& Opened::keys() {
   if (client_) return client_->keys();
   return *keys_;
 }
+api::BatchedLeases* Opened::batch() {
+  return leases_ && leases_->batches() ? leases_.get() : nullptr;
+}
 std::string Opened::caveat() const {
   if (client_) return client_->caveat();
   const store::Capabilities& can = store_->capabilities();

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "api/batch.h"
 #include "api/events.h"
 #include "api/fences.h"
 #include "api/keys.h"
@@ -45,6 +46,8 @@ class Opened {
   api::Events& events();
   api::Fences& fences();
   api::Keys& keys();
+  // Null where verbs gain nothing by being done together.
+  api::BatchedLeases* batch();
   // What this store can lose of what it has acknowledged; empty: it claims to lose nothing.
   std::string caveat() const;
   // Refusals that were counted are written now, apart from any answer.

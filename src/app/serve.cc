@@ -83,7 +83,8 @@ Result<ServeEnd> run_server(Opened& opened, const Clock& clock, Random& random,
                 descriptors));
     connections = descriptors - kSpare;
   }
-  run.serve.backend = {&opened.leases(), &opened.fences(), &opened.events(), &opened.keys()};
+  run.serve.backend = {&opened.leases(), &opened.fences(), &opened.events(), &opened.keys(),
+                       opened.batch()};
   run.serve.random = &random;
   run.serve.caveat = opened.caveat();
   auto server = open_module_server(run.serve, clock);

@@ -69,7 +69,7 @@ class JsonParser {
     do {
       blanks();
       if (at_ >= text_.size() || text_[at_] != '"') return say("a name is missing");
-      auto& field = fields.emplace_back();
+      auto& field = fields.emplace_back(std::string(), JsonValue());
       if (!string(field.first)) return false;
       const bool twice = std::any_of(fields.begin(), fields.end() - 1,
                                      [&](const auto& other) { return other.first == field.first; });

@@ -36,6 +36,10 @@ class Desk final : public Server, public net::http::Handler {
   bool serve_plain(const VisitPtr& visit);
   void take_body(const VisitPtr& visit, std::string body);
   void run(const VisitPtr& visit, const std::shared_ptr<Request>& request);
+  // What came while the store was busy with the last ones goes to it together: one disk sync for
+  // all of a turn.
+  bool gather(const VisitPtr& visit, const std::shared_ptr<Request>& request);
+  void run_gathered();
   void run_acquire(const VisitPtr& visit, const std::shared_ptr<Request>& request);
   std::optional<std::string> read_once(const VisitPtr& visit, Request& request,
                                        const std::string& body) const;
@@ -54,6 +58,13 @@ class Desk final : public Server, public net::http::Handler {
   std::atomic<std::uint64_t> next_id_{1};
   std::string id_prefix_;
   bool stopping_ = false;
+  struct Gathered {
+    VisitPtr visit;
+    std::shared_ptr<Request> request;
+    api::Ask ask;
+  };
+  std::vector<Gathered> gathered_;
+  bool gathering_ = false;                // a batch is under way, or about to be
   std::map<std::string, MonoTime> used_;  // when the use of a key was written last
   // In this order: each stands on the one before, and the loop ends before all of them.
   std::unique_ptr<net::http::Server> http_;

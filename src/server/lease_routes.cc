@@ -234,6 +234,53 @@ Answer bid_answer(Request& request, const Bid& bid,
   return ok(out + "]}");
 }
 
+namespace {
+
+Result<std::optional<api::Ask>> read_held_ask(Request& request, bool renewal) {
+  JsonFields in(request.body);
+  if (in.find("leases") != nullptr || in.flag("fence")) return std::optional<api::Ask>();
+  auto grip = read_grip(request, in);
+  if (!grip) return grip.error();
+  if (renewal) in.require("ttl_ms");
+  const Millis ttl = renewal ? in.millis("ttl_ms") : Millis(0);
+  if (!renewal) in.find("fence");
+  in.refuse_others();
+  if (auto fine = in.done(); !fine) return fine.error();
+  if (!renewal) return std::optional<api::Ask>(api::Ending{std::move(*grip)});
+  grip->once.reset();
+  return std::optional<api::Ask>(api::Renewal{std::move(*grip), ttl});
+}
+
+}  // namespace
+
+Result<std::optional<api::Ask>> read_ask(Request& request, std::string_view path) {
+  if (path == "/v1/renew" || path == "/v1/release") {
+    return read_held_ask(request, path == "/v1/renew");
+  }
+  if (path != "/v1/acquire") return std::optional<api::Ask>();
+  auto bid = read_bid(request);
+  if (!bid) return bid.error();
+  if (bid->listed || bid->wait.count() > 0) return std::optional<api::Ask>();
+  request.made = bid->made;
+  return std::optional<api::Ask>(std::move(bid->first));
+}
+
+Answer ask_answer(Request& request, const api::Ask& ask, const api::AskAnswer& answer) {
+  if (const auto* bid = std::get_if<Result<api::AcquireAnswer>>(&answer)) {
+    if (!*bid) return fault_answer(bid->error());
+    request.metrics.acquired(**bid);
+    return acquire_answer(**bid, request.made, request.clock.wall());
+  }
+  const auto& held = std::get<Result<api::HoldAnswer>>(answer);
+  if (!held) return fault_answer(held.error());
+  if (const auto* renewal = std::get_if<api::Renewal>(&ask)) {
+    request.metrics.renewed(*held);
+    return hold_answer(*held, renewal->grip.token);
+  }
+  request.metrics.released(*held);
+  return hold_answer(*held, std::get<api::Ending>(ask).grip.token);
+}
+
 Answer acquire(Request& request) {
   auto bid = read_bid(request);
   if (!bid) return fault_answer(bid.error());

@@ -25,7 +25,8 @@ struct Request {
   std::map<std::string, std::string> query;
   JsonValue body;
   std::optional<api::Once> once;
-  std::string once_key;  // as the caller named it; empty: none
+  std::string once_key;                      // as the caller named it; empty: none
+  std::optional<Claim> made = std::nullopt;  // by the server, since the caller gave none
 
   api::Leases& leases() const { return *serve.backend.leases; }
   api::Fences& fences() const { return *serve.backend.fences; }
@@ -93,6 +94,10 @@ Result<Bid> read_bid(Request& request);
 Result<std::vector<api::AcquireAnswer>> take_bid(Request& request, const Bid& bid);
 Answer bid_answer(Request& request, const Bid& bid,
                   const Result<std::vector<api::AcquireAnswer>>& answers);
+
+// What can be done together with others' verbs; empty: not this request. Errors: the answer.
+Result<std::optional<api::Ask>> read_ask(Request& request, std::string_view path);
+Answer ask_answer(Request& request, const api::Ask& ask, const api::AskAnswer& answer);
 
 // ---- shared by the route files
 // The error of a resource outside of the caller's prefixes.

@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 
+#include "api/batch.h"
 #include "api/events.h"
 #include "api/fences.h"
 #include "api/keys.h"
@@ -24,6 +25,8 @@ struct Backend {
   api::Fences* fences = nullptr;
   api::Events* events = nullptr;
   api::Keys* keys = nullptr;
+  // Null: each verb is asked for by itself, many at a time.
+  api::BatchedLeases* batch = nullptr;
 };
 
 struct ServeLimits {

@@ -19,6 +19,7 @@ constexpr int kMostUnknowns = 3;
 LeaseService::LeaseService(store::Store& store, Ledger& ledger, Life life, const Clock& clock,
                            Random& random, Anchors* anchors)
     : store_(store),
+      many_commits_(dynamic_cast<store::ManyCommits*>(&store)),
       ledger_(ledger),
       life_(std::move(life)),
       clock_(clock),
@@ -115,54 +116,72 @@ bool plain(const core::Timers& timers) {
 
 }  // namespace
 
+// Reads and decides, and makes the steps of what is to be written.
+Result<LeaseService::Planned> LeaseService::plan(const ResourceName& resource,
+                                                 const core::Verb& verb, const api::Grip* grip,
+                                                 const api::Once* once) {
+  const Further further =
+      std::holds_alternative<core::Acquire>(verb) ? Further::Sealed : Further::Nothing;
+  auto assumed = grip != nullptr ? assume(*grip) : std::nullopt;
+  const bool unread = assumed.has_value();
+  auto snapshot = unread ? Result<Snapshot>(std::move(*assumed)) : look(resource, further, once);
+  if (!snapshot) return snapshot.error();
+  const WallTime now = wall_of(*snapshot);
+  Planned out{.settled = {.decision = core::decide(snapshot->seen.record, verb,
+                                                   {.floor = snapshot->floor, .now_wall = now}),
+                          .after = std::move(*snapshot),
+                          .work_before = {},
+                          .hint = {},
+                          .granted_ttl = {}},
+              .steps = {},
+              .assumed = unread};
+  Settled& settled = out.settled;
+  if (settled.after.kept) {
+    if (settled.after.kept->digest != once->digest) return api::once_mismatch();
+    settled.replayed = true;
+    return out;
+  }
+  const core::Decision& decision = settled.decision;
+  const Seen& seen = settled.after.seen;
+  settled.hint = {.own = seen.own, .alive = seen.alive, .plain = plain(seen.record.timers)};
+  settled.granted_ttl = seen.record.timers.alive.ttl.value_or(Millis(0));
+  settled.work_before = seen.record.work;
+  if (!writes(decision.outcome)) return out;
+  // A store whose leases went elsewhere gives no grant; who held one there still learns that it
+  // ended.
+  if (decision.change.own && !settled.after.usable) return settled.after.usable.error();
+  if (decision.change.own && decision.change.own->token.number() > Token::kMax) {
+    return unavailable("the tokens of this resource are used up");
+  }
+  out.steps = plan_steps(resource.text(), seen, decision.change);
+  for (auto& event : plan_events(resource.text(), seen, verb, decision, now)) {
+    out.steps.push_back(std::move(event));
+  }
+  if (once != nullptr) out.steps.push_back(kept_answer(*once, settled, verb, now));
+  return out;
+}
+
 Result<LeaseService::Settled> LeaseService::settle(const ResourceName& resource,
                                                    const core::Verb& verb, const api::Grip* grip,
                                                    OnUnknown on_unknown, const api::Once* once) {
   bool may_assume = grip != nullptr && once == nullptr;
   int unknowns = 0;
-  const Further further =
-      std::holds_alternative<core::Acquire>(verb) ? Further::Sealed : Further::Nothing;
   for (int tries = 0; tries < kMostTries; ++tries) {
-    auto assumed = may_assume ? assume(*grip) : std::nullopt;
-    auto snapshot = assumed ? Result<Snapshot>(std::move(*assumed)) : look(resource, further, once);
-    if (!snapshot) return unsettled(snapshot.error(), unknowns);
-    const WallTime now = wall_of(*snapshot);
-    Settled settled{.decision = core::decide(snapshot->seen.record, verb,
-                                             {.floor = snapshot->floor, .now_wall = now}),
-                    .after = std::move(*snapshot),
-                    .work_before = {},
-                    .hint = {},
-                    .granted_ttl = {}};
-    if (settled.after.kept) {
-      if (settled.after.kept->digest != once->digest) return api::once_mismatch();
-      settled.replayed = true;
-      return settled;
-    }
-    const core::Decision& decision = settled.decision;
-    const Seen& seen = settled.after.seen;
-    settled.hint = {.own = seen.own, .alive = seen.alive, .plain = plain(seen.record.timers)};
-    settled.granted_ttl = seen.record.timers.alive.ttl.value_or(Millis(0));
-    settled.work_before = seen.record.work;
-    if (!writes(decision.outcome)) {
-      if (assumed) {
+    auto planned = plan(resource, verb, may_assume ? grip : nullptr, once);
+    if (!planned) return unsettled(planned.error(), unknowns);
+    Settled& settled = planned->settled;
+    if (settled.replayed) return std::move(settled);
+    if (planned->steps.empty()) {
+      if (planned->assumed) {
         may_assume = false;  // only what was read can say no
         continue;
       }
-      if (unknowns > 0 && decision.outcome == core::Outcome::Lost) return lost_from_sight(resource);
-      return settled;
+      if (unknowns > 0 && settled.decision.outcome == core::Outcome::Lost) {
+        return lost_from_sight(resource);
+      }
+      return std::move(settled);
     }
-    // A store whose leases went elsewhere gives no grant; who held one there still learns that it
-    // ended.
-    if (decision.change.own && !settled.after.usable) return settled.after.usable.error();
-    if (decision.change.own && decision.change.own->token.number() > Token::kMax) {
-      return unavailable("the tokens of this resource are used up");
-    }
-    auto steps = plan_steps(resource.text(), seen, decision.change);
-    for (auto& event : plan_events(resource.text(), seen, verb, decision, now)) {
-      steps.push_back(std::move(event));
-    }
-    if (once != nullptr) steps.push_back(kept_answer(*once, settled, verb, now));
-    auto answer = store_.commit(steps, sync_of(decision.change));
+    auto answer = store_.commit(planned->steps, sync_of(settled.decision.change));
     if (!answer) {
       const bool again = answer.error().code == Code::UnknownOutcome &&
                          on_unknown == OnUnknown::AskAgain && ++unknowns < kMostUnknowns;
@@ -175,17 +194,17 @@ Result<LeaseService::Settled> LeaseService::settle(const ResourceName& resource,
       may_assume = false;
       continue;
     }
-    if (decision.change.own)
-      remember_written(resource.text(), steps[0].value, *decision.change.own);
-    committed(settled, *done);
-    return settled;
+    committed(*planned, *done);
+    return std::move(settled);
   }
   return unsettled(too_busy(resource), unknowns);
 }
 
 // What the world is after the commit.
-void LeaseService::committed(Settled& settled, const store::Committed& done) {
+void LeaseService::committed(Planned& planned, const store::Committed& done) {
+  Settled& settled = planned.settled;
   const core::Change& change = settled.decision.change;
+  if (change.own) remember_written(settled.after.resource, planned.steps[0].value, *change.own);
   if (change.own && anchors_ != nullptr) {
     anchors_->remember({settled.after.generation, done.revision, change.own->token});
   }
@@ -255,7 +274,7 @@ Status LeaseService::check_ttl(Millis ttl) const {
   return core::check_terms({.ttl = ttl, .max_hold = {}, .at_least = {}, .cooldown = {}});
 }
 
-Result<api::AcquireAnswer> LeaseService::acquire(const api::AcquireRequest& request) {
+Result<core::Verb> LeaseService::verb_of(const api::AcquireRequest& request) const {
   if (auto ok = core::check_terms(request.terms); !ok) return ok.error();
   if (auto ok = check_ttl(request.terms.ttl); !ok) return ok.error();
   if (request.owner.empty()) return invalid("the owner is empty");
@@ -263,34 +282,47 @@ Result<api::AcquireAnswer> LeaseService::acquire(const api::AcquireRequest& requ
   if (request.note.size() > kMostNoteBytes || !is_utf8(request.note) || has_control(request.note)) {
     return invalid(cat("a note is at most ", kMostNoteBytes, " bytes of UTF-8 in one line"));
   }
-  core::Acquire verb{.owner = request.owner,
-                     .claim = request.claim.hash(),
-                     .terms = request.terms,
-                     .note = request.note,
-                     .retake = request.retake ? request.retake->hash() : ClaimHash()};
-  auto settled = settle(request.resource, verb, nullptr, OnUnknown::AskAgain,
+  return core::Verb(core::Acquire{.owner = request.owner,
+                                  .claim = request.claim.hash(),
+                                  .terms = request.terms,
+                                  .note = request.note,
+                                  .retake = request.retake ? request.retake->hash() : ClaimHash()});
+}
+
+Result<api::AcquireAnswer> LeaseService::acquire(const api::AcquireRequest& request) {
+  auto verb = verb_of(request);
+  if (!verb) return verb.error();
+  auto settled = settle(request.resource, *verb, nullptr, OnUnknown::AskAgain,
                         request.once ? &*request.once : nullptr);
   if (!settled) {
     return std::move(settled.error()).during(cat("acquiring ", quoted(request.resource.text())));
   }
-  if (settled->replayed) {
-    const KeptAnswer& kept = *settled->after.kept;
+  return answer_of(request, std::move(*settled));
+}
+
+api::AcquireAnswer LeaseService::refusal_of(const api::AcquireRequest& request,
+                                            const Settled& settled) {
+  const api::Lease lease = lease_of(settled.after);
+  note_refusal(request, lease);
+  return api::AcquireAnswer(api::Refused{lease, lease.remaining});
+}
+
+Result<api::AcquireAnswer> LeaseService::answer_of(const api::AcquireRequest& request,
+                                                   Settled settled) {
+  if (settled.replayed) {
+    const KeptAnswer& kept = *settled.after.kept;
     if (!kept.granted) return api::once_mismatch();
     api::Granted granted = *kept.granted;
     granted.replayed = true;
-    granted.age = age_of(kept, wall_of(settled->after));
-    granted.store_time = time_of(settled->after);
-    granted.sealed = std::move(settled->after.sealed);
+    granted.age = age_of(kept, wall_of(settled.after));
+    granted.store_time = time_of(settled.after);
+    granted.sealed = std::move(settled.after.sealed);
     return api::AcquireAnswer(std::move(granted));
   }
-  if (settled->decision.outcome == core::Outcome::Refused) {
-    const api::Lease lease = lease_of(settled->after);
-    note_refusal(request, lease);
-    return api::AcquireAnswer(api::Refused{lease, lease.remaining});
-  }
-  keep_in_mind(*settled);
-  api::Granted granted = granted_of(*settled);
-  granted.sealed = std::move(settled->after.sealed);
+  if (settled.decision.outcome == core::Outcome::Refused) return refusal_of(request, settled);
+  keep_in_mind(settled);
+  api::Granted granted = granted_of(settled);
+  granted.sealed = std::move(settled.after.sealed);
   return api::AcquireAnswer(std::move(granted));
 }
 

@@ -40,4 +40,11 @@ struct LeaseService::Settled {
   bool replayed = false;  // nothing was decided: `after.kept` is the answer
 };
 
+// What a verb would do: decided on what was read, not committed yet.
+struct LeaseService::Planned {
+  Settled settled;
+  std::vector<store::Step> steps;  // empty: nothing is to be written
+  bool assumed = false;            // decided without reading
+};
+
 }  // namespace stint::service

@@ -13,7 +13,8 @@ class Here final : public Served {
        const Clock& clock) {
     server::ServeRequest request;
     request.listen = {.host = "127.0.0.1", .port = 0};
-    request.backend = {&leases, &fences, &events, nullptr};
+    request.backend = {&leases, &fences, &events, nullptr,
+                       dynamic_cast<api::BatchedLeases*>(&leases)};
     request.random = &random;
     request.demo = true;
     request.limits.store_threads = 8;
