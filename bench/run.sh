@@ -12,6 +12,8 @@ for bench in cron dir guard postgres redis etcd handoff queue sql git http; do
   "$build/tests/${bench}_bench" | tail -n +3 | tee -a "$table"
   [ "${PIPESTATUS[0]}" -eq 0 ] || code=1
 done
+"$build/tests/server_bench" "$build/stint" | tail -n +3 | tee -a "$table"
+[ "${PIPESTATUS[0]}" -eq 0 ] || code=1
 {
   sed -n '1,/<!-- results -->/p' docs/benchmarks.md
   echo

@@ -50,6 +50,10 @@ struct Granted {
   // The targets that holders of the resource have sealed (api/fences.h): to be sealed again before
   // anything is read from them.
   std::vector<std::string> sealed = {};
+  // Of an answer that is given again: how long ago it was given first (api/once.h).
+  std::optional<Millis> age = std::nullopt;
+  // It was waited for at a server: it stands for a few seconds only, until its first renewal.
+  bool provisional = false;
 };
 
 // Who, since when, until when, and what they are doing.
@@ -72,6 +76,7 @@ struct Held {
   std::optional<Nanos> store_time;
   // An earlier call had ended or moved it already: store_time is of the look, not of that.
   bool replayed = false;
+  std::optional<Millis> age = std::nullopt;  // as in Granted
 };
 using HoldAnswer = std::variant<Held, Lost>;
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "api/lease.h"
+#include "api/once.h"
 #include "base/result.h"
 #include "base/watch.h"
 
@@ -22,6 +23,7 @@ struct AcquireRequest {
   std::string note;
   std::optional<Claim> retake;
   bool count_refusal = true;  // false: the caller records what became of it
+  std::optional<Once> once = std::nullopt;
 };
 
 // What a holder shows.
@@ -31,6 +33,7 @@ struct Grip {
   Claim claim;
   std::optional<Owner> owner;  // given: must match too
   std::optional<Hint> hint;
+  std::optional<Once> once = std::nullopt;  // never of renew and check
 };
 
 struct OrderRequest {
@@ -38,6 +41,7 @@ struct OrderRequest {
   Token expected;
   std::string why;
   std::string by;
+  std::optional<Once> once = std::nullopt;
 };
 
 struct Page {
@@ -52,6 +56,12 @@ class Leases {
 
   virtual Result<AcquireAnswer> acquire(const AcquireRequest& request) = 0;
   virtual Result<HoldAnswer> renew(const Grip& grip, Millis ttl) = 0;
+  // One answer a grip. REQUIRES: no resource twice.
+  virtual std::vector<Result<HoldAnswer>> renew_many(const std::vector<Grip>& grips, Millis ttl) {
+    std::vector<Result<HoldAnswer>> out;
+    for (const Grip& grip : grips) out.push_back(renew(grip, ttl));
+    return out;
+  }
   virtual Result<HoldAnswer> release(const Grip& grip, bool fence) = 0;
   // The holder's own end of a run that shows no progress.
   virtual Result<HoldAnswer> stall(const Grip& grip) = 0;

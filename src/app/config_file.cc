@@ -33,6 +33,23 @@ Status read_seal(const std::string& path, const toml::node& node, FileSettings& 
   return {};
 }
 
+// [serve]: listen = "127.0.0.1:7878", max_waiters = 100
+Status read_serve(const std::string& path, const toml::node& node, FileSettings& out) {
+  const toml::table* table = node.as_table();
+  if (table == nullptr) return at(path, node.source(), "serve must be a table");
+  for (const auto& [name, value] : *table) {
+    std::string& here = out.serve[std::string(name.str())];
+    if (const auto text = value.as_string()) {
+      here = text->get();
+    } else if (const auto number = value.as_integer()) {
+      here = cat(number->get());
+    } else {
+      return at(path, value.source(), cat("serve.", name.str(), " must be a string or a number"));
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<FileSettings> read_config(const std::string& path) {
@@ -46,13 +63,17 @@ Result<FileSettings> read_config(const std::string& path) {
       if (auto read = read_seal(path, node, out); !read) return read.error();
       continue;
     }
+    if (key.str() == "serve") {
+      if (auto read = read_serve(path, node, out); !read) return read.error();
+      continue;
+    }
     std::optional<std::string>* target = nullptr;
     if (key.str() == "store") target = &out.store;
     if (key.str() == "ttl") target = &out.ttl;
     if (key.str() == "owner") target = &out.owner;
     if (target == nullptr) {
       return at(path, key.source(),
-                cat("unknown key ", quoted(key.str()), " (known: store, ttl, owner, seal)"));
+                cat("unknown key ", quoted(key.str()), " (known: store, ttl, owner, seal, serve)"));
     }
     const auto value = node.value<std::string>();
     if (!value || !node.is_string())

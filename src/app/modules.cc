@@ -54,6 +54,16 @@ guard::http::OpenedProxy open_module_proxy(const guard::http::ProxyRequest& requ
       "http", guard::http::kProxyEntry, request, clock);
 }
 
+server::OpenedServer open_module_server(const server::ServeRequest& request, const Clock& clock) {
+  return call_module<server::ServerEntry, server::ServeRequest, server::OpenedServer>(
+      "http", server::kServerEntry, request, clock);
+}
+
+client::OpenedClient connect_by_module(const client::ConnectRequest& request, const Clock& clock) {
+  return call_module<client::ClientEntry, client::ConnectRequest, client::OpenedClient>(
+      "http", client::kClientEntry, request, clock);
+}
+
 guard::http::ProxySealAnswer seal_by_module(const guard::http::ProxySeal& seal,
                                             const Clock& clock) {
   return call_module<guard::http::ProxySealEntry, guard::http::ProxySeal,

@@ -4,8 +4,10 @@
 #include <string>
 
 #include "base/result.h"
+#include "client/client.h"
 #include "guard/http/proxy.h"
 #include "guard/sql/postgres_guard.h"
+#include "server/server.h"
 #include "store/module.h"
 
 namespace stint::app {
@@ -23,6 +25,8 @@ guard::OpenedPostgresGuard open_module_postgres_guard(const guard::PostgresTarge
 // In the module "http", which has Boost.Asio and libcurl.
 guard::http::OpenedProxy open_module_proxy(const guard::http::ProxyRequest& request,
                                            const Clock& clock);
+server::OpenedServer open_module_server(const server::ServeRequest& request, const Clock& clock);
+client::OpenedClient connect_by_module(const client::ConnectRequest& request, const Clock& clock);
 guard::http::ProxySealAnswer seal_by_module(const guard::http::ProxySeal& seal, const Clock& clock);
 guard::http::ProxyCheckAnswer check_by_module(const guard::http::ProxyCheck& check,
                                               const Clock& clock);

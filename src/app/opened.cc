@@ -2,10 +2,13 @@
 
 #include "app/modules.h"
 #include "base/text.h"
+#include "client/client.h"
 #include "queue/dir_queue.h"
 #include "service/fence_service.h"
+#include "service/key_service.h"
 #include "service/lease_service.h"
 #include "service/ledger.h"
+#include "service/once_records.h"
 #include "service/queue_service.h"
 #include "service/slot_service.h"
 #include "store/dir/dir_store.h"
@@ -72,6 +75,8 @@ Result<std::unique_ptr<store::Store>> open_directory(const StoreUrl& url, const 
   return std::unique_ptr<store::Store>(std::move(*store));
 }
 
+bool is_server(const StoreUrl& url) { return url.scheme == "http" || url.scheme == "https"; }
+
 Result<std::unique_ptr<store::Store>> open_by(const OpenOptions& options, const UrlOptions& parsed,
                                               const Clock& clock, bool accept_copy) {
   const StoreUrl& url = options.url;
@@ -79,6 +84,10 @@ Result<std::unique_ptr<store::Store>> open_by(const OpenOptions& options, const 
   const bool may_create = options.may_create && !parsed.pinned;
   if (url.scheme == "memory") {
     return std::unique_ptr<store::Store>(std::make_unique<store::MemoryStore>(clock));
+  }
+  if (is_server(url)) {
+    return invalid(cat("this needs the store itself, and ", url.printable,
+                       " is a server: run it where the server runs, on the server's store"));
   }
   if (!url.module.empty()) {
     return open_module_store(
@@ -107,6 +116,12 @@ Result<std::unique_ptr<Opened>> Opened::open(const OpenOptions& options, const C
   auto parsed = url_options(options.url);
   if (!parsed) return parsed.error();
   std::unique_ptr<Opened> opened(new Opened());
+  if (is_server(options.url)) {
+    if (auto connected = opened->connect(options, clock, random); !connected) {
+      return connected.error();
+    }
+    return opened;
+  }
   auto store = open_by(options, *parsed, clock, false);
   if (!store) return store.error();
   opened->store_ = std::move(*store);
@@ -128,12 +143,13 @@ Result<std::unique_ptr<Opened>> Opened::open(const OpenOptions& options, const C
     return std::unique_ptr<api::Queue>(
         std::make_unique<service::QueueService>(*made->store_, *made->ledger_, clock, random));
   };
-  opened->slots_ =
-      std::make_unique<service::SlotService>(*opened->store_, *opened->ledger_, clock);
+  opened->slots_ = std::make_unique<service::SlotService>(*opened->store_, *opened->ledger_, clock);
+  opened->keys_ = std::make_unique<service::KeyService>(*opened->store_, clock, random);
   return opened;
 }
 
 Result<api::Queue*> Opened::queue() {
+  if (client_) return unserved("a queue");
   if (!queue_) {
     auto made = make_queue_();
     if (!made) return made.error();
@@ -148,17 +164,58 @@ Result<std::unique_ptr<store::Store>> open_store(const OpenOptions& options, con
   return open_by(options, *parsed, clock, false);
 }
 
+Status Opened::connect(const OpenOptions& options, const Clock& clock, Random& random) {
+  auto parsed = url_options(options.url);
+  if (!parsed) return parsed.error();
+  auto client = connect_by_module({.address = options.url,
+                                   .timeout = parsed->timeout,
+                                   .key = options.key,
+                                   .pinned = parsed->pinned,
+                                   .random = &random},
+                                  clock);
+  if (!client) return client.error();
+  client_ = std::move(*client);
+  return {};
+}
+
 Opened::~Opened() = default;
 
-api::Leases& Opened::leases() { return *leases_; }
-api::Events& Opened::events() { return *ledger_; }
-api::Fences& Opened::fences() { return *fences_; }
-api::Slots& Opened::slots() { return *slots_; }
+api::Leases& Opened::leases() {
+  if (client_) return client_->leases();
+  return *leases_;
+}
+api::Events& Opened::events() {
+  if (client_) return client_->events();
+  return *ledger_;
+}
+api::Fences& Opened::fences() {
+  if (client_) return client_->fences();
+  return *fences_;
+}
+api::Keys& Opened::keys() {
+  if (client_) return client_->keys();
+  return *keys_;
+}
+api::BatchedLeases* Opened::batch() {
+  return leases_ && leases_->batches() ? leases_.get() : nullptr;
+}
+api::Slots& Opened::slots() {
+  if (client_) return unserved_;
+  return *slots_;
+}
 std::string Opened::caveat() const {
+  if (client_) return client_->caveat();
   const store::Capabilities& can = store_->capabilities();
   return can.durable ? "" : can.may_lose;
 }
-void Opened::flush() { ledger_->flush(); }
+// The server writes what it counts by itself.
+void Opened::flush() {
+  if (ledger_) ledger_->flush();
+}
+Status Opened::sweep() {
+  if (client_) return {};
+  return service::sweep_once(*store_);
+}
 
 Result<Accepted> accept_restored(const OpenOptions& options, const Clock& clock, Random& random,
                                  const AcceptRestored& word) {

@@ -4,13 +4,16 @@
 #include <functional>
 #include <memory>
 
+#include "api/batch.h"
 #include "api/events.h"
 #include "api/fences.h"
+#include "api/keys.h"
 #include "api/leases.h"
 #include "api/queue.h"
 #include "api/slots.h"
 #include "app/state_files.h"
 #include "app/store_url.h"
+#include "app/unserved.h"
 #include "base/random.h"
 
 namespace stint::store {
@@ -22,7 +25,11 @@ class LeaseService;
 class FenceService;
 class QueueService;
 class SlotService;
+class KeyService;
 }  // namespace stint::service
+namespace stint::client {
+class Connected;
+}
 
 namespace stint::app {
 
@@ -30,6 +37,7 @@ struct OpenOptions {
   StoreUrl url;
   std::string state_directory;  // for anchors; empty: keep none
   bool may_create = true;
+  std::string key = {};  // of a server; empty: none
 };
 
 class Opened {
@@ -46,12 +54,18 @@ class Opened {
   // Made when it is first asked for.
   Result<api::Queue*> queue();
   api::Slots& slots();
+  api::Keys& keys();
+  // Null where verbs gain nothing by being done together.
+  api::BatchedLeases* batch();
   // What this store can lose of what it has acknowledged; empty: it claims to lose nothing.
   std::string caveat() const;
   // Refusals that were counted are written now, apart from any answer.
   void flush();
+  // Removes answers to requests whose time is over (service/once_records.h). Now and then.
+  Status sweep();
 
  private:
+  Status connect(const OpenOptions& options, const Clock& clock, Random& random);
   Opened() = default;
   std::unique_ptr<store::Store> store_;
   std::unique_ptr<AnchorFile> anchors_;
@@ -61,6 +75,10 @@ class Opened {
   std::function<Result<std::unique_ptr<api::Queue>>()> make_queue_;
   std::unique_ptr<api::Queue> queue_;
   std::unique_ptr<service::SlotService> slots_;
+  std::unique_ptr<service::KeyService> keys_;
+  UnservedSlots unserved_;
+  std::unique_ptr<client::Connected>
+      client_;  // instead of all of them: a server's address was given
 };
 
 // The bare store behind the URL, without a look at its life: for examining and moving it.

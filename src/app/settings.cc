@@ -30,7 +30,21 @@ Result<std::optional<Setting>> store_from_environment(const Environment& environ
   return std::optional<Setting>({whole, "STINT_STORE_FILE"});
 }
 
-Result<FileSettings> file_settings(const Environment& environment, std::string& path) {
+Result<std::string> key_from(const Environment& environment) {
+  if (const auto key = environment.get("STINT_KEY")) return std::string(trim(*key));
+  const auto file = environment.get("STINT_KEY_FILE");
+  if (!file) return std::string();
+  auto text = os::read_file(*file);
+  if (!text) return std::move(text.error()).during("reading STINT_KEY_FILE");
+  return std::string(trim(*text));
+}
+
+Result<FileSettings> file_settings(const Environment& environment,
+                                   const std::optional<std::string>& named, std::string& path) {
+  if (named) {
+    path = *named;
+    return read_config(path);
+  }
   auto found = config_file(environment);
   if (!found || !os::exists(*found)) return FileSettings{};
   path = *found;
@@ -64,7 +78,7 @@ std::optional<Setting> choose_owner(const Environment& environment, const Settin
 
 Result<Settings> resolve(const Environment& environment, const SettingFlags& flags) {
   std::string path;
-  auto file = file_settings(environment, path);
+  auto file = file_settings(environment, flags.config, path);
   if (!file) return file.error();
   Settings out;
   auto store = choose_store(environment, flags, *file, path);
@@ -82,7 +96,11 @@ Result<Settings> resolve(const Environment& environment, const SettingFlags& fla
   if (file->ttl) out.ttl = {*file->ttl, path};
   if (flags.ttl) out.ttl = {*flags.ttl, "--ttl"};
   out.seal = std::move(file->seal);
+  out.serve = std::move(file->serve);
   out.owner = choose_owner(environment, flags, *file, path);
+  auto key = key_from(environment);
+  if (!key) return key.error();
+  out.key = std::move(*key);
   // Without a home there are no claims and anchors, and a store that is named needs none.
   if (auto state = state_directory(environment); state) out.state_directory = *state;
   return out;

@@ -22,6 +22,7 @@ struct SettingFlags {
   std::optional<std::string> owner;
   std::optional<std::string> ttl;
   std::optional<Setting> jobs_store = {};  // of stint.toml: counts after the environment
+  std::optional<std::string> config = std::nullopt;  // instead of the user's own file
 };
 
 struct Settings {
@@ -30,7 +31,9 @@ struct Settings {
   Setting ttl;
   std::optional<Setting> owner;  // empty: made up for each run
   std::string state_directory;
+  std::string key;  // STINT_KEY, else what STINT_KEY_FILE names; never printed
   std::map<std::string, std::vector<std::string>> seal;  // by resource
+  std::map<std::string, std::string> serve;              // of `stint serve`, by name
 };
 
 Result<Settings> resolve(const Environment& environment, const SettingFlags& flags);
@@ -42,6 +45,7 @@ struct FileSettings {
   std::optional<std::string> ttl;
   std::optional<std::string> owner;
   std::map<std::string, std::vector<std::string>> seal;
+  std::map<std::string, std::string> serve = {};
 };
 Result<FileSettings> read_config(const std::string& path);
 

@@ -57,6 +57,8 @@ const std::vector<Scheme>& schemes() {
        Form::Network,
        "etcd://host1:2379,host2:2379",
        {"tls", "cacert", "cert", "key"}},
+      {"http", "http", Form::Network, "http://127.0.0.1:7878", {}},
+      {"https", "http", Form::Network, "https://stint.example.org", {"cacert", "cert", "key"}},
   };
   return all;
 }

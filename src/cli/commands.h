@@ -33,6 +33,8 @@ extern const Command kExplain;
 extern const Command kOnce;
 extern const Command kTune;
 extern const Command kProxy;
+extern const Command kServe;
+extern const Command kKey;
 extern const Command kConfig;
 extern const Command kDoctor;
 extern const Command kStore;

@@ -11,21 +11,23 @@
 namespace stint::cli {
 namespace {
 
-constexpr std::array<const Command*, 34> kAll = {
-    &kRun,    &kAcquire, &kRenew,   &kRelease, &kCheck,      &kProgress, &kTransfer,
-    &kRevoke, &kWrite,   &kPublish, &kPush,    &kSeal,       &kProxy,    &kAdmit,
-    &kQueue,  &kWork,    &kGuard,   &kSlots,   &kExplain,    &kOnce,     &kTune,
-    &kCron,   &kLs,      &kShow,    &kHistory, &kEvents,     &kWatch,    &kForget,
-    &kConfig, &kDoctor,  &kStore,   &kVersion, &kCompletion, &kHelp};
+constexpr std::array<const Command*, 36> kAll = {
+    &kRun,   &kAcquire, &kRenew,      &kRelease, &kCheck,   &kProgress, &kTransfer, &kRevoke,
+    &kWrite, &kPublish, &kPush,       &kSeal,    &kProxy,   &kServe,    &kKey,      &kAdmit,
+    &kQueue, &kWork,    &kGuard,      &kSlots,   &kExplain, &kOnce,     &kTune,     &kCron,
+    &kLs,    &kShow,    &kHistory,    &kEvents,  &kWatch,   &kForget,   &kConfig,   &kDoctor,
+    &kStore, &kVersion, &kCompletion, &kHelp};
 
 struct Variable {
   std::string_view name;
   std::string_view meaning;
 };
-constexpr std::array<Variable, 25> kVariables = {{
+constexpr std::array<Variable, 27> kVariables = {{
     {"STINT_STORE", "the store's URL; a child of run gets it without a password"},
     {"STINT_STORE_FILE",
      "a file (0600) with the whole URL; counts before STINT_STORE if it is the same store"},
+    {"STINT_KEY", "the key for a server (--store http://, https://)"},
+    {"STINT_KEY_FILE", "a file with it"},
     {"STINT_OWNER", "the owner's label; RUN_ID if it is not set"},
     {"STINT_RESOURCE", "set for a child of run: the resource (the first one named)"},
     {"STINT_TOKEN", "its fencing token"},

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "api/json.h"
+#include "api/words.h"
 #include "base/text.h"
 #include "cli/exit_codes.h"
 #include "os/host.h"
@@ -21,7 +22,8 @@ Result<const app::Settings*> Session::settings() {
   auto resolved = app::resolve(environment_, {.store = words_.value("--store"),
                                               .owner = words_.value("--owner"),
                                               .ttl = words_.value("--ttl"),
-                                              .jobs_store = jobs_store_});
+                                              .jobs_store = jobs_store_,
+                                              .config = words_.value("--config")});
   if (!resolved) return resolved.error();
   settings_ = std::move(*resolved);
   return &*settings_;
@@ -33,7 +35,8 @@ Result<app::Opened*> Session::open(bool may_create) {
   if (!ours) return ours.error();
   auto opened = app::Opened::open({.url = (*ours)->store_url,
                                    .state_directory = (*ours)->state_directory,
-                                   .may_create = may_create},
+                                   .may_create = may_create,
+                                   .key = (*ours)->key},
                                   clock_, random_);
   if (!opened) return opened.error();
   opened_ = std::move(*opened);
@@ -73,7 +76,7 @@ int Session::held(const api::Refused& refused) {
 }
 
 int Session::lost(const api::Lost& lost, Token offered) {
-  return fail({Code::Lost, describe_loss(lost, offered)}, &lost.lease, core::word(lost.cause));
+  return fail({Code::Lost, cli::describe_loss(lost, offered)}, &lost.lease, core::word(lost.cause));
 }
 
 std::string Session::strong(std::string_view text) const {
@@ -164,56 +167,11 @@ Result<api::Grip> Session::grip(const ResourceName& resource, Token token) {
 }
 
 std::string describe_holder(const api::Lease& lease, const Clock& clock) {
-  const std::string what = quoted(lease.resource);
-  if (lease.state == core::State::Resting) {
-    return cat(what, " is resting",
-               lease.remaining ? cat(" for another ", rough_duration(*lease.remaining)) : "",
-               ": nobody may acquire it yet; try again later");
-  }
-  const std::string who = quoted(lease.owner.text());
-  if (lease.state == core::State::Reserved) {
-    return cat(what, " is reserved for ", who,
-               lease.remaining ? cat(" for another ", rough_duration(*lease.remaining)) : "");
-  }
-  std::string out = cat(what, " is held by ", who, " with token ", lease.token.number());
-  if (lease.acquired_at) {
-    out += cat(" since ", format_utc(*lease.acquired_at));
-  }
-  if (lease.remaining) {
-    out += cat(", for another ", rough_duration(*lease.remaining), " unless renewed (until ",
-               format_utc(clock.wall() + *lease.remaining), ")");
-  }
-  if (!lease.note.empty()) out += cat("; it is running ", printable(lease.note));
-  if (!lease.progress.empty()) out += cat("; its progress: ", printable(lease.progress));
-  return out;
+  return api::describe_holder(lease, clock.wall());
 }
 
 std::string describe_loss(const api::Lost& lost, Token offered) {
-  const api::Lease& now = lost.lease;
-  const std::string what = cat(quoted(now.resource), " with token ", offered.number());
-  const std::string order = cat(now.by.empty() ? "" : cat(" by ", quoted(now.by)),
-                                now.why.empty() ? "" : cat(": ", printable(now.why)));
-  const std::string next = now.held ? cat("; it is held by ", quoted(now.owner.text()),
-                                          " with token ", now.token.number())
-                                    : "";
-  switch (lost.cause) {
-    case core::Cause::None: return cat(what, " is not held");
-    case core::Cause::Expired: return cat(what, " has expired; acquire it anew to go on");
-    case core::Cause::Superseded: return cat(what, " was superseded", next);
-    case core::Cause::Released: return cat(what, " was released", next);
-    case core::Cause::Transferred: return cat(what, " was transferred", order);
-    case core::Cause::Revoked: return cat(what, " was revoked", order);
-    case core::Cause::Stalled: return cat(what, " was ended for lack of progress");
-    case core::Cause::MaxHold: return cat(what, " reached its longest time to be held");
-    case core::Cause::Restored:
-      return cat(what, " is newer than anything that the store knows: the store went back in time");
-    case core::Cause::NotHolder: return cat(what, " is not yours: claim or owner do not match");
-    case core::Cause::WrongToken:
-      return now.token.issued() ? cat(quoted(now.resource), " stands at token ", now.token.number(),
-                                      ", not ", offered.number(), ": look again before you decide")
-                                : cat(quoted(now.resource), " was never acquired");
-  }
-  return what;
+  return api::describe_loss(lost, offered);
 }
 
 }  // namespace stint::cli

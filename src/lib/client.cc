@@ -44,7 +44,8 @@ Outcome<Client> Client::open(const ClientOptions& options) {
   state->owner = options.owner;
   auto opened = app::Opened::open({.url = state->settings.store_url,
                                    .state_directory = state->settings.state_directory,
-                                   .may_create = options.may_create},
+                                   .may_create = options.may_create,
+                                   .key = state->settings.key},
                                   state->clock, state->random);
   if (!opened) return opened.error();
   state->opened = std::move(*opened);

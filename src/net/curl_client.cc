@@ -11,7 +11,8 @@ namespace {
 
 class CurlStream final : public HttpStream {
  public:
-  explicit CurlStream(const TlsFiles& tls) : handle_(tls), multi_(::curl_multi_init()) {
+  explicit CurlStream(const HttpClientOptions& options)
+      : handle_(options.tls, options.proxies), multi_(::curl_multi_init()) {
     CHECK(multi_ != nullptr, "libcurl: out of memory");
   }
   ~CurlStream() override { ::curl_multi_cleanup(multi_); }
@@ -76,9 +77,7 @@ class CurlClient final : public HttpClient {
     return out;
   }
 
-  std::unique_ptr<HttpStream> stream() override {
-    return std::make_unique<CurlStream>(options_.tls);
-  }
+  std::unique_ptr<HttpStream> stream() override { return std::make_unique<CurlStream>(options_); }
 
  private:
   std::unique_ptr<CurlHandle> take(Millis patience) {
@@ -96,7 +95,7 @@ class CurlClient final : public HttpClient {
         return handle;
       }
     }
-    return std::make_unique<CurlHandle>(options_.tls);
+    return std::make_unique<CurlHandle>(options_.tls, options_.proxies);
   }
 
   void give_back(std::unique_ptr<CurlHandle> handle) {

@@ -34,7 +34,7 @@ void set(CURL* curl, CURLoption option, const std::string& value) {
 
 }  // namespace
 
-CurlHandle::CurlHandle(const TlsFiles& tls) {
+CurlHandle::CurlHandle(const TlsFiles& tls, bool proxies) {
   initialise_once();
   curl_ = ::curl_easy_init();
   CHECK(curl_ != nullptr, "libcurl: out of memory");
@@ -43,7 +43,7 @@ CurlHandle::CurlHandle(const TlsFiles& tls) {
   ::curl_easy_setopt(curl_, CURLOPT_PROTOCOLS_STR, "http,https");
   ::curl_easy_setopt(curl_, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
   ::curl_easy_setopt(curl_, CURLOPT_FOLLOWLOCATION, 0L);
-  ::curl_easy_setopt(curl_, CURLOPT_NOPROXY, "*");
+  if (!proxies) ::curl_easy_setopt(curl_, CURLOPT_NOPROXY, "*");
   ::curl_easy_setopt(curl_, CURLOPT_TCP_KEEPALIVE, 1L);
   ::curl_easy_setopt(curl_, CURLOPT_TCP_KEEPIDLE, 30L);
   ::curl_easy_setopt(curl_, CURLOPT_TCP_KEEPINTVL, 10L);

@@ -13,7 +13,7 @@ namespace stint::net {
 
 class CurlHandle {
  public:
-  explicit CurlHandle(const TlsFiles& tls);
+  CurlHandle(const TlsFiles& tls, bool proxies);
   ~CurlHandle();
   CurlHandle(const CurlHandle&) = delete;
   CurlHandle& operator=(const CurlHandle&) = delete;

@@ -79,9 +79,10 @@ struct TlsFiles {
 struct HttpClientOptions {
   TlsFiles tls;
   std::size_t most_connections = 8;  // at a time; more requests wait for their turn
+  bool proxies = false;  // those of the environment (https_proxy, no_proxy ...); false: none
 };
 
-// Over libcurl: HTTP/1.1, connections kept alive, never through a proxy, never redirected.
+// Over libcurl: HTTP/1.1, connections kept alive, never redirected.
 std::unique_ptr<HttpClient> make_http_client(HttpClientOptions options, const Clock& clock);
 
 }  // namespace stint::net

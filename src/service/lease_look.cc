@@ -49,13 +49,16 @@ void LeaseService::remember_written(const std::string& resource, const std::stri
   written.own = own;
 }
 
-Result<LeaseService::Snapshot> LeaseService::look(const ResourceName& name, Further further) {
+Result<LeaseService::Snapshot> LeaseService::look(const ResourceName& name, Further further,
+                                                  const api::Once* once) {
   const std::string& r = name.text();
   std::vector<std::string> keys = {
       std::string(kMetaKey), own_key(r), alive_key(r), work_key(r), cap_key(r),
       rest_key(r),           cool_key(r)};
   const std::string& tail_key = store_.capabilities().tail_record;
   if (!tail_key.empty()) keys.push_back(tail_key);
+  if (once != nullptr) keys.push_back(once_key(*once));
+  const std::size_t once_at = keys.size() - 1;
   if (further == Further::Sealed) keys.push_back(sealed_key(r));
   auto reading = store_.read(keys);
   if (!reading) return reading.error();
@@ -97,6 +100,11 @@ Result<LeaseService::Snapshot> LeaseService::look(const ResourceName& name, Furt
     auto work = decode_work(entries[3].value);
     if (!work) return work.error();
     record.work = std::move(*work);
+  }
+  if (once != nullptr && entries[once_at].present()) {
+    auto kept = decode_kept(entries[once_at].value);
+    if (!kept) return kept.error();
+    out.kept = std::move(*kept);
   }
   if (further == Further::Sealed && entries.back().present()) {
     auto sealed = decode_sealed(entries.back().value);

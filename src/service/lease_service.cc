@@ -19,6 +19,7 @@ constexpr int kMostUnknowns = 3;
 LeaseService::LeaseService(store::Store& store, Ledger& ledger, Life life, const Clock& clock,
                            Random& random, Anchors* anchors)
     : store_(store),
+      many_commits_(dynamic_cast<store::ManyCommits*>(&store)),
       ledger_(ledger),
       life_(std::move(life)),
       clock_(clock),
@@ -104,6 +105,10 @@ Error lost_from_sight(const ResourceName& resource) {
                                     " has moved on since: it may or may not have been done")};
 }
 
+Millis age_of(const KeptAnswer& kept, WallTime now) {
+  return std::max(Millis(0), std::chrono::duration_cast<Millis>(now - kept.at));
+}
+
 bool plain(const core::Timers& timers) {
   return timers.cap.state == TimerState::None && timers.rest.state == TimerState::None &&
          timers.cool.state == TimerState::None;
@@ -111,48 +116,72 @@ bool plain(const core::Timers& timers) {
 
 }  // namespace
 
-Result<LeaseService::Settled> LeaseService::settle(const ResourceName& resource,
-                                                   const core::Verb& verb, const api::Grip* grip,
-                                                   OnUnknown on_unknown) {
-  bool may_assume = grip != nullptr;
-  int unknowns = 0;
+// Reads and decides, and makes the steps of what is to be written.
+Result<LeaseService::Planned> LeaseService::plan(const ResourceName& resource,
+                                                 const core::Verb& verb, const api::Grip* grip,
+                                                 const api::Once* once) {
   const Further further =
       std::holds_alternative<core::Acquire>(verb) ? Further::Sealed : Further::Nothing;
+  auto assumed = grip != nullptr ? assume(*grip) : std::nullopt;
+  const bool unread = assumed.has_value();
+  auto snapshot = unread ? Result<Snapshot>(std::move(*assumed)) : look(resource, further, once);
+  if (!snapshot) return snapshot.error();
+  const WallTime now = wall_of(*snapshot);
+  Planned out{.settled = {.decision = core::decide(snapshot->seen.record, verb,
+                                                   {.floor = snapshot->floor, .now_wall = now}),
+                          .after = std::move(*snapshot),
+                          .work_before = {},
+                          .hint = {},
+                          .granted_ttl = {}},
+              .steps = {},
+              .assumed = unread};
+  Settled& settled = out.settled;
+  if (settled.after.kept) {
+    if (settled.after.kept->digest != once->digest) return api::once_mismatch();
+    settled.replayed = true;
+    return out;
+  }
+  const core::Decision& decision = settled.decision;
+  const Seen& seen = settled.after.seen;
+  settled.hint = {.own = seen.own, .alive = seen.alive, .plain = plain(seen.record.timers)};
+  settled.granted_ttl = seen.record.timers.alive.ttl.value_or(Millis(0));
+  settled.work_before = seen.record.work;
+  if (!writes(decision.outcome)) return out;
+  // A store whose leases went elsewhere gives no grant; who held one there still learns that it
+  // ended.
+  if (decision.change.own && !settled.after.usable) return settled.after.usable.error();
+  if (decision.change.own && decision.change.own->token.number() > Token::kMax) {
+    return unavailable("the tokens of this resource are used up");
+  }
+  out.steps = plan_steps(resource.text(), seen, decision.change);
+  for (auto& event : plan_events(resource.text(), seen, verb, decision, now)) {
+    out.steps.push_back(std::move(event));
+  }
+  if (once != nullptr) out.steps.push_back(kept_answer(*once, settled, verb, now));
+  return out;
+}
+
+Result<LeaseService::Settled> LeaseService::settle(const ResourceName& resource,
+                                                   const core::Verb& verb, const api::Grip* grip,
+                                                   OnUnknown on_unknown, const api::Once* once) {
+  bool may_assume = grip != nullptr && once == nullptr;
+  int unknowns = 0;
   for (int tries = 0; tries < kMostTries; ++tries) {
-    auto assumed = may_assume ? assume(*grip) : std::nullopt;
-    auto snapshot = assumed ? Result<Snapshot>(std::move(*assumed)) : look(resource, further);
-    if (!snapshot) return unsettled(snapshot.error(), unknowns);
-    const WallTime now = wall_of(*snapshot);
-    Settled settled{.decision = core::decide(snapshot->seen.record, verb,
-                                             {.floor = snapshot->floor, .now_wall = now}),
-                    .after = std::move(*snapshot),
-                    .work_before = {},
-                    .hint = {},
-                    .granted_ttl = {}};
-    const core::Decision& decision = settled.decision;
-    const Seen& seen = settled.after.seen;
-    settled.hint = {.own = seen.own, .alive = seen.alive, .plain = plain(seen.record.timers)};
-    settled.granted_ttl = seen.record.timers.alive.ttl.value_or(Millis(0));
-    settled.work_before = seen.record.work;
-    if (!writes(decision.outcome)) {
-      if (assumed) {
+    auto planned = plan(resource, verb, may_assume ? grip : nullptr, once);
+    if (!planned) return unsettled(planned.error(), unknowns);
+    Settled& settled = planned->settled;
+    if (settled.replayed) return std::move(settled);
+    if (planned->steps.empty()) {
+      if (planned->assumed) {
         may_assume = false;  // only what was read can say no
         continue;
       }
-      if (unknowns > 0 && decision.outcome == core::Outcome::Lost) return lost_from_sight(resource);
-      return settled;
+      if (unknowns > 0 && settled.decision.outcome == core::Outcome::Lost) {
+        return lost_from_sight(resource);
+      }
+      return std::move(settled);
     }
-    // A store whose leases went elsewhere gives no grant; who held one there still learns that it
-    // ended.
-    if (decision.change.own && !settled.after.usable) return settled.after.usable.error();
-    if (decision.change.own && decision.change.own->token.number() > Token::kMax) {
-      return unavailable("the tokens of this resource are used up");
-    }
-    auto steps = plan_steps(resource.text(), seen, decision.change);
-    for (auto& event : plan_events(resource.text(), seen, verb, decision, now)) {
-      steps.push_back(std::move(event));
-    }
-    auto answer = store_.commit(steps, sync_of(decision.change));
+    auto answer = store_.commit(planned->steps, sync_of(settled.decision.change));
     if (!answer) {
       const bool again = answer.error().code == Code::UnknownOutcome &&
                          on_unknown == OnUnknown::AskAgain && ++unknowns < kMostUnknowns;
@@ -165,17 +194,17 @@ Result<LeaseService::Settled> LeaseService::settle(const ResourceName& resource,
       may_assume = false;
       continue;
     }
-    if (decision.change.own)
-      remember_written(resource.text(), steps[0].value, *decision.change.own);
-    committed(settled, *done);
-    return settled;
+    committed(*planned, *done);
+    return std::move(settled);
   }
   return unsettled(too_busy(resource), unknowns);
 }
 
 // What the world is after the commit.
-void LeaseService::committed(Settled& settled, const store::Committed& done) {
+void LeaseService::committed(Planned& planned, const store::Committed& done) {
+  Settled& settled = planned.settled;
   const core::Change& change = settled.decision.change;
+  if (change.own) remember_written(settled.after.resource, planned.steps[0].value, *change.own);
   if (change.own && anchors_ != nullptr) {
     anchors_->remember({settled.after.generation, done.revision, change.own->token});
   }
@@ -245,7 +274,7 @@ Status LeaseService::check_ttl(Millis ttl) const {
   return core::check_terms({.ttl = ttl, .max_hold = {}, .at_least = {}, .cooldown = {}});
 }
 
-Result<api::AcquireAnswer> LeaseService::acquire(const api::AcquireRequest& request) {
+Result<core::Verb> LeaseService::verb_of(const api::AcquireRequest& request) const {
   if (auto ok = core::check_terms(request.terms); !ok) return ok.error();
   if (auto ok = check_ttl(request.terms.ttl); !ok) return ok.error();
   if (request.owner.empty()) return invalid("the owner is empty");
@@ -253,46 +282,114 @@ Result<api::AcquireAnswer> LeaseService::acquire(const api::AcquireRequest& requ
   if (request.note.size() > kMostNoteBytes || !is_utf8(request.note) || has_control(request.note)) {
     return invalid(cat("a note is at most ", kMostNoteBytes, " bytes of UTF-8 in one line"));
   }
-  core::Acquire verb{.owner = request.owner,
-                     .claim = request.claim.hash(),
-                     .terms = request.terms,
-                     .note = request.note,
-                     .retake = request.retake ? request.retake->hash() : ClaimHash()};
-  auto settled = settle(request.resource, verb, nullptr, OnUnknown::AskAgain);
+  return core::Verb(core::Acquire{.owner = request.owner,
+                                  .claim = request.claim.hash(),
+                                  .terms = request.terms,
+                                  .note = request.note,
+                                  .retake = request.retake ? request.retake->hash() : ClaimHash()});
+}
+
+Result<api::AcquireAnswer> LeaseService::acquire(const api::AcquireRequest& request) {
+  auto verb = verb_of(request);
+  if (!verb) return verb.error();
+  auto settled = settle(request.resource, *verb, nullptr, OnUnknown::AskAgain,
+                        request.once ? &*request.once : nullptr);
   if (!settled) {
     return std::move(settled.error()).during(cat("acquiring ", quoted(request.resource.text())));
   }
-  const api::Lease lease = lease_of(settled->after);
-  if (settled->decision.outcome == core::Outcome::Refused) {
-    note_refusal(request, lease);
-    return api::AcquireAnswer(api::Refused{lease, lease.remaining});
+  return answer_of(request, std::move(*settled));
+}
+
+api::AcquireAnswer LeaseService::refusal_of(const api::AcquireRequest& request,
+                                            const Settled& settled) {
+  const api::Lease lease = lease_of(settled.after);
+  note_refusal(request, lease);
+  return api::AcquireAnswer(api::Refused{lease, lease.remaining});
+}
+
+Result<api::AcquireAnswer> LeaseService::answer_of(const api::AcquireRequest& request,
+                                                   Settled settled) {
+  if (settled.replayed) {
+    const KeptAnswer& kept = *settled.after.kept;
+    if (!kept.granted) return api::once_mismatch();
+    api::Granted granted = *kept.granted;
+    granted.replayed = true;
+    granted.age = age_of(kept, wall_of(settled.after));
+    granted.store_time = time_of(settled.after);
+    granted.sealed = std::move(settled.after.sealed);
+    return api::AcquireAnswer(std::move(granted));
   }
-  keep_in_mind(*settled);
-  api::Granted granted{.lease = lease,
-                       .hint = settled->hint,
-                       .granted_ttl = settled->granted_ttl,
-                       .replayed = settled->decision.outcome == core::Outcome::Replayed,
-                       .previous_progress = {},
-                       .store_time = time_of(settled->after),
-                       .sealed = std::move(settled->after.sealed)};
-  const core::Work& before = settled->work_before;
-  if (before.progress_token < lease.token) granted.previous_progress = before.progress;
+  if (settled.decision.outcome == core::Outcome::Refused) return refusal_of(request, settled);
+  keep_in_mind(settled);
+  api::Granted granted = granted_of(settled);
+  granted.sealed = std::move(settled.after.sealed);
   return api::AcquireAnswer(std::move(granted));
+}
+
+api::Granted LeaseService::granted_of(const Settled& settled) const {
+  api::Granted granted{.lease = lease_of(settled.after),
+                       .hint = settled.hint,
+                       .granted_ttl = settled.granted_ttl,
+                       .replayed = settled.decision.outcome == core::Outcome::Replayed,
+                       .previous_progress = {},
+                       .store_time = time_of(settled.after)};
+  const core::Work& before = settled.work_before;
+  if (before.progress_token < granted.lease.token) granted.previous_progress = before.progress;
+  return granted;
+}
+
+api::Held LeaseService::held_of(const Settled& settled) const {
+  const core::Outcome outcome = settled.decision.outcome;
+  return {
+      .lease = lease_of(settled.after),
+      .granted_ttl = settled.granted_ttl,
+      .store_time = time_of(settled.after),
+      .replayed = outcome == core::Outcome::EndedBefore || outcome == core::Outcome::MovedBefore};
+}
+
+// A store may grant a little more than was asked, and its clock moves on until the commit: the
+// answer that is kept has neither. Who gets it again is told its age.
+store::Step LeaseService::kept_answer(const api::Once& once, const Settled& settled,
+                                      const core::Verb& verb, WallTime now) const {
+  Settled after = settled;
+  const core::Change& change = settled.decision.change;
+  const Millis granted = change.alive.length;
+  apply(after.after.seen.record, change, granted);
+  after.granted_ttl = granted;
+  KeptAnswer kept{.digest = once.digest, .at = now, .granted = std::nullopt, .held = std::nullopt};
+  if (std::holds_alternative<core::Acquire>(verb)) {
+    kept.granted = granted_of(after);
+    kept.granted->hint = {.own = 0, .alive = 0, .plain = false};
+    kept.granted->store_time.reset();
+  } else {
+    kept.held = held_of(after);
+    kept.held->store_time.reset();
+  }
+  return keep_answer(once, kept);
+}
+
+Result<api::HoldAnswer> LeaseService::answer_of(Settled settled) {
+  if (settled.replayed) {
+    const KeptAnswer& kept = *settled.after.kept;
+    if (!kept.held) return api::once_mismatch();
+    api::Held held = *kept.held;
+    held.replayed = true;
+    held.age = age_of(kept, wall_of(settled.after));
+    held.store_time = time_of(settled.after);
+    return api::HoldAnswer(std::move(held));
+  }
+  if (settled.decision.outcome == core::Outcome::Lost) {
+    return api::HoldAnswer(
+        api::Lost{settled.decision.cause, lease_of(settled.after), time_of(settled.after)});
+  }
+  return api::HoldAnswer(held_of(settled));
 }
 
 Result<api::HoldAnswer> LeaseService::hold(const api::Grip& grip, const core::Verb& verb,
                                            OnUnknown on_unknown) {
-  auto settled = settle(grip.resource, verb, &grip, on_unknown);
+  auto settled = settle(grip.resource, verb, &grip, on_unknown, grip.once ? &*grip.once : nullptr);
   if (!settled) return settled.error();
-  const api::Lease lease = lease_of(settled->after);
-  if (settled->decision.outcome == core::Outcome::Lost) {
-    return api::HoldAnswer(api::Lost{settled->decision.cause, lease, time_of(settled->after)});
-  }
-  return api::HoldAnswer(
-      api::Held{.lease = lease,
-                .granted_ttl = settled->granted_ttl,
-                .store_time = time_of(settled->after),
-                .replayed = settled->decision.outcome == core::Outcome::EndedBefore});
+  return answer_of(std::move(*settled));
 }
 
 namespace {
@@ -305,7 +402,10 @@ core::Proof proof_of(const api::Grip& grip) {
 
 Result<api::HoldAnswer> LeaseService::renew(const api::Grip& grip, Millis ttl) {
   if (auto ok = check_ttl(ttl); !ok) return ok.error();
-  return hold(grip, core::Renew{proof_of(grip), ttl}, OnUnknown::Say);
+  if (!grip.once) return hold(grip, core::Renew{proof_of(grip), ttl}, OnUnknown::Say);
+  api::Grip anew = grip;
+  anew.once.reset();
+  return hold(anew, core::Renew{proof_of(anew), ttl}, OnUnknown::Say);
 }
 
 Result<api::HoldAnswer> LeaseService::release(const api::Grip& grip, bool fence) {
@@ -325,6 +425,7 @@ Result<api::HoldAnswer> LeaseService::stall(const api::Grip& grip) {
 Result<api::HoldAnswer> LeaseService::check(const api::Grip& grip) {
   api::Grip reading = grip;
   reading.hint.reset();
+  reading.once.reset();
   return hold(reading, core::Check{proof_of(grip)}, OnUnknown::Say);
 }
 
@@ -340,17 +441,10 @@ Result<api::HoldAnswer> LeaseService::progress(const api::Grip& grip, const std:
 
 Result<api::HoldAnswer> LeaseService::order(const api::OrderRequest& request,
                                             const core::Verb& verb) {
-  auto settled = settle(request.resource, verb, nullptr, OnUnknown::AskAgain);
+  auto settled = settle(request.resource, verb, nullptr, OnUnknown::AskAgain,
+                        request.once ? &*request.once : nullptr);
   if (!settled) return settled.error();
-  const api::Lease lease = lease_of(settled->after);
-  if (settled->decision.outcome == core::Outcome::Lost) {
-    return api::HoldAnswer(api::Lost{settled->decision.cause, lease, time_of(settled->after)});
-  }
-  return api::HoldAnswer(
-      api::Held{.lease = lease,
-                .granted_ttl = settled->granted_ttl,
-                .store_time = time_of(settled->after),
-                .replayed = settled->decision.outcome == core::Outcome::MovedBefore});
+  return answer_of(std::move(*settled));
 }
 
 namespace {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <unordered_map>
 
+#include "api/batch.h"
 #include "api/leases.h"
 #include "base/mutex.h"
 #include "base/random.h"
@@ -11,11 +12,11 @@
 #include "service/ledger.h"
 #include "service/records.h"
 #include "service/store_life.h"
-#include "store/seam.h"
+#include "store/many.h"
 
 namespace stint::service {
 
-class LeaseService final : public api::Leases {
+class LeaseService final : public api::Leases, public api::BatchedLeases {
  public:
   // `anchors` may be null. All must outlive the service.
   LeaseService(store::Store& store, Ledger& ledger, Life life, const Clock& clock, Random& random,
@@ -36,16 +37,21 @@ class LeaseService final : public api::Leases {
                                               std::size_t limit) override;
   Result<Token> forget(const ResourceName& resource) override;
   Result<std::unique_ptr<Watch>> watch(const ResourceName& resource) override;
+  // With one disk sync for all, where the store can (batches() says so).
+  std::vector<api::AskAnswer> many(const std::vector<api::Ask>& asks) override;
+  bool batches() const { return many_commits_ != nullptr; }
   const Generation& generation() const override { return life_.meta.generation; }
   Millis smallest_ttl() const override { return store_.capabilities().smallest_ttl; }
 
  private:
   struct Snapshot;
   struct Settled;
+  struct Planned;
   enum class OnUnknown { Say, AskAgain };
 
   enum class Further { Nothing, Sealed };  // what is read besides, in the same reading
-  Result<Snapshot> look(const ResourceName& resource, Further further = Further::Nothing);
+  Result<Snapshot> look(const ResourceName& resource, Further further = Further::Nothing,
+                        const api::Once* once = nullptr);
   Result<Meta> meta_of(const store::Entry& entry);
   Result<core::Ownership> own_of(const std::string& resource, const store::Entry& entry);
   void remember_written(const std::string& resource, const std::string& value,
@@ -54,11 +60,26 @@ class LeaseService final : public api::Leases {
   void keep_in_mind(const Settled& settled);
   // Read, decide, commit; again on a conflict.
   Result<Settled> settle(const ResourceName& resource, const core::Verb& verb,
-                         const api::Grip* grip, OnUnknown on_unknown);
+                         const api::Grip* grip, OnUnknown on_unknown,
+                         const api::Once* once = nullptr);
+  // The answer as it will be if the commit is done, to be kept in the same commit.
+  store::Step kept_answer(const api::Once& once, const Settled& settled, const core::Verb& verb,
+                          WallTime now) const;
+  api::Granted granted_of(const Settled& settled) const;
+  api::Held held_of(const Settled& settled) const;
+  Result<api::HoldAnswer> answer_of(Settled settled);
   Result<api::HoldAnswer> hold(const api::Grip& grip, const core::Verb& verb, OnUnknown on_unknown);
   Result<api::HoldAnswer> order(const api::OrderRequest& order, const core::Verb& verb);
   Status check_ttl(Millis ttl) const;
-  void committed(Settled& settled, const store::Committed& done);
+  void committed(Planned& planned, const store::Committed& done);
+  Result<Planned> plan(const ResourceName& resource, const core::Verb& verb, const api::Grip* grip,
+                       const api::Once* once);
+  Result<core::Verb> verb_of(const api::AcquireRequest& request) const;
+  Result<core::Verb> verb_of(const api::Ask& ask) const;
+  api::AskAnswer one_by_one(const api::Ask& ask);
+  api::AskAnswer done_of(const api::Ask& ask, Planned& planned, const store::Committed& done);
+  Result<api::AcquireAnswer> answer_of(const api::AcquireRequest& request, Settled settled);
+  api::AcquireAnswer refusal_of(const api::AcquireRequest& request, const Settled& settled);
   Status drop_history(const ResourceName& resource);
   store::Sync sync_of(const core::Change& change) const;
   api::Lease lease_of(const Snapshot& snapshot) const;
@@ -67,6 +88,7 @@ class LeaseService final : public api::Leases {
   void note_refusal(const api::AcquireRequest& request, const api::Lease& lease);
 
   store::Store& store_;
+  store::ManyCommits* const many_commits_;  // the same store, if it can
   Ledger& ledger_;
   const Life life_;
   const Clock& clock_;

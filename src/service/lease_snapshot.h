@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "service/lease_service.h"
+#include "service/once_records.h"
 
 namespace stint::service {
 
@@ -26,6 +27,7 @@ struct LeaseService::Snapshot {
   std::optional<WallTime> store_wall;
   std::optional<Nanos> store_time;
   std::vector<std::string> sealed = {};  // Further::Sealed
+  std::optional<KeptAnswer> kept = {};   // of an earlier request with the same idempotency key
 };
 
 // What a verb came to.
@@ -35,6 +37,14 @@ struct LeaseService::Settled {
   core::Work work_before;  // what the holder before said of its work
   api::Hint hint;
   Millis granted_ttl{0};
+  bool replayed = false;  // nothing was decided: `after.kept` is the answer
+};
+
+// What a verb would do: decided on what was read, not committed yet.
+struct LeaseService::Planned {
+  Settled settled;
+  std::vector<store::Step> steps;  // empty: nothing is to be written
+  bool assumed = false;            // decided without reading
 };
 
 }  // namespace stint::service

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "core/lease.h"
 #include "service/fence_records.h"
+#include "service/key_service.h"
 #include "service/ledger.h"
 #include "service/queue_records.h"
 #include "service/slot_records.h"
@@ -114,7 +115,7 @@ Result<Moved> Mover::run(Anchors* to_anchors, Random& random) {
   }
   if (auto done = copy_leases(); !done) return done.error();
   if (auto done = copy_records(kHistoryPrefix, moved_.grants); !done) return done.error();
-  for (const std::string_view prefix : {kSealedPrefix, kFencePrefix, kActPrefix}) {
+  for (const std::string_view prefix : {kSealedPrefix, kFencePrefix, kActPrefix, kKeyPrefix}) {
     if (auto done = copy_records(prefix, moved_.fences); !done) return done.error();
   }
   for (const std::string_view prefix : {kJobPrefix, kSlotPrefix, kSkipPrefix, kOncePrefix}) {

@@ -24,12 +24,15 @@ class Combiner {
   explicit Combiner(Work work) : work_(std::move(work)) {}
 
   // Returns when `task` is done.
-  void run(Task& task) {
+  void run(Task& task) { run(std::vector<Task*>{&task}); }
+  // The same for several of one caller: they are of one batch.
+  void run(const std::vector<Task*>& tasks) {
+    if (tasks.empty()) return;
     std::shared_ptr<Round> round;  // shared: the leader wakes sleepers who may be gone by then
     bool leads = false;
     {
       const MutexLock lock(mutex_);
-      line_.push_back(&task);
+      line_.insert(line_.end(), tasks.begin(), tasks.end());
       round = next_;
       leads = !led_;
       led_ = true;

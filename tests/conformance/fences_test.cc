@@ -67,7 +67,7 @@ class FencesTest : public LeaseTest {
     return out;
   }
 
-  service::FenceService fences_{*client_.store, site_->clock()};
+  api::Fences& fences_ = client_.fences;
 };
 STINT_LEASES_ON_EVERY_STORE(FencesTest);
 
@@ -354,7 +354,7 @@ TEST_P(FencesTest, RefusalsAtATargetAreOneLineAMinuteWithACount) {
   event.token = 1;
   service::Ledger other(*client_.store, site_->clock(), 10'000);
   for (int i = 0; i < 5; ++i) {
-    EXPECT_TRUE((i % 2 == 0 ? client_.ledger : other).record_refusal(event, "file:/a"));
+    EXPECT_TRUE((i % 2 == 0 ? client_.events : static_cast<api::Events&>(other)).record_refusal(event, "file:/a"));
   }
   EXPECT_TRUE(other.record_refusal(event, "file:/b"));
   const auto lines = events("db");

@@ -124,12 +124,12 @@ TEST_P(LeaseBooks, LedgerGoesOnFromANumberAndGivesTheNewest) {
   for (const char* name : {"a", "b", "c", "d"}) acquire(name);
   const auto all = events();
   const auto rest =
-      client_.ledger.list({.after = all[1].number, .prefix = "", .limit = 10, .newest = false})
+      client_.events.list({.after = all[1].number, .prefix = "", .limit = 10, .newest = false})
           .value();
   ASSERT_EQ(rest.size(), 2U);
   EXPECT_EQ(rest[0].resource, "c");
   const auto newest =
-      client_.ledger.list({.after = "", .prefix = "", .limit = 2, .newest = true}).value();
+      client_.events.list({.after = "", .prefix = "", .limit = 2, .newest = true}).value();
   ASSERT_EQ(newest.size(), 2U);
   EXPECT_EQ(newest[1].resource, "d");
 }

@@ -6,7 +6,9 @@
 #include <string>
 
 #include "os/random.h"
+#include "service/fence_service.h"
 #include "service/lease_service.h"
+#include "tests/conformance/served.h"
 #include "tests/conformance/stores.h"
 
 namespace stint::testing {
@@ -20,15 +22,21 @@ inline core::Terms plain_terms(Millis ttl) {
   return {.ttl = ttl, .max_hold = {}, .at_least = {}, .cooldown = {}};
 }
 
-// One client of a site: its own opening of the store, its own ledger.
+// One client of a site: its own opening of the store, its own ledger; where the site is served, a
+// server of its own on them, asked over HTTP.
 class Client {
  public:
   explicit Client(Site& site)
       : store(site.open()),
         ledger(*store, site.clock(), 10'000),
-        leases(*store, ledger,
-               service::begin_life(*store, random, site.clock().wall(), nullptr, {}).value(),
-               site.clock(), random, nullptr) {}
+        local(*store, ledger,
+              service::begin_life(*store, random, site.clock().wall(), nullptr, {}).value(),
+              site.clock(), random, nullptr),
+        local_fences(*store, site.clock()),
+        served(site.served() ? serve(local, local_fences, ledger, random, site.clock()) : nullptr),
+        leases(served ? served->leases() : local),
+        fences(served ? served->fences() : local_fences),
+        events(served ? served->events() : ledger) {}
 
   Claim claim() { return Claim::make(random); }
 
@@ -47,7 +55,12 @@ class Client {
   std::unique_ptr<store::Store> store;
   os::SystemRandom random;
   service::Ledger ledger;
-  service::LeaseService leases;
+  service::LeaseService local;
+  service::FenceService local_fences;
+  std::unique_ptr<Served> served;
+  api::Leases& leases;
+  api::Fences& fences;
+  api::Events& events;
 };
 
 class LeaseTest : public ::testing::TestWithParam<StoreCase> {
@@ -101,7 +114,7 @@ class LeaseTest : public ::testing::TestWithParam<StoreCase> {
     return {.resource = resource(name), .expected = expected, .why = "because", .by = "op"};
   }
   std::vector<api::Event> events(const std::string& prefix = "") {
-    return client_.ledger.list({.after = "", .prefix = prefix, .limit = 1000, .newest = false})
+    return client_.events.list({.after = "", .prefix = prefix, .limit = 1000, .newest = false})
         .value();
   }
   std::vector<std::string> kinds(const std::string& prefix = "") {
@@ -115,7 +128,7 @@ class LeaseTest : public ::testing::TestWithParam<StoreCase> {
 };
 
 #define STINT_LEASES_ON_EVERY_STORE(Suite)                              \
-  INSTANTIATE_TEST_SUITE_P(Store, Suite, ::testing::ValuesIn(stores()), \
+  INSTANTIATE_TEST_SUITE_P(Store, Suite, ::testing::ValuesIn(lease_sites()), \
                            [](const auto& each) { return each.param.name; })
 
 }  // namespace stint::testing

@@ -34,7 +34,7 @@ class MemorySite final : public Site {
   std::shared_ptr<store::Store> store_ = std::make_shared<store::MemoryStore>(clock_);
 };
 
-class SqliteSite final : public Site {
+class SqliteSite : public Site {
  public:
   std::unique_ptr<store::Store> open() override {
     auto store = store::SqliteStore::open({.path = directory_.path() + "/store.db",
@@ -55,7 +55,22 @@ class SqliteSite final : public Site {
   os::SystemClock clock_;
 };
 
+class ServedSite final : public SqliteSite {
+ public:
+  bool served() const override { return true; }
+  Millis short_ttl() const override { return Millis(1000); }
+};
+
 }  // namespace
+
+const std::vector<StoreCase>& lease_sites() {
+  static const std::vector<StoreCase> all = [] {
+    std::vector<StoreCase> out = stores();
+    out.push_back({"server", [] { return std::make_unique<ServedSite>(); }, true});
+    return out;
+  }();
+  return all;
+}
 
 const std::vector<StoreCase>& stores() {
   static const std::vector<StoreCase> all = {

@@ -36,6 +36,8 @@ class Site {
   virtual const Clock& clock() const = 0;
   // Lets a little time pass.
   virtual void tick() = 0;
+  // The verbs are asked for over HTTP, of a server on the store.
+  virtual bool served() const { return false; }
   // Short enough to wait for, long enough that nothing between two lines of a test outlasts it.
   virtual Millis short_ttl() const = 0;
 
@@ -52,6 +54,8 @@ struct StoreCase {
 void PrintTo(const StoreCase& store, std::ostream* out);  // for GoogleTest
 
 const std::vector<StoreCase>& stores();
+// All of them, and a server on one: where `api` is to hold, whatever stands behind it.
+const std::vector<StoreCase>& lease_sites();
 
 // A fresh, empty directory, removed with everything in it at the end.
 class TemporaryDirectory {

@@ -10,6 +10,12 @@ constexpr auto kQuietly = asio::as_tuple(asio::use_awaitable);
 constexpr Millis kLinger{1000};
 constexpr std::size_t kMostLingered = std::size_t{1} << 20U;
 constexpr std::size_t kMostGathered = std::size_t{64} << 10U;
+constexpr std::string_view kSpeakTls =
+    "HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nContent-Length: 94\r\n"
+    "Connection: close\r\n\r\n"
+    "{\"error\":{\"code\":\"invalid\",\"message\":\"this port speaks TLS: use https://. Nothing "
+    "was "
+    "done.\"}}";
 
 std::string answer_text(const Answer& answer, bool keep) {
   std::string out =
@@ -46,8 +52,22 @@ void PendingCall::cut() {
   asio::dispatch(hub->loop, [connection = connection_] { connection->cut(); });
 }
 
+std::shared_ptr<Feed> PendingCall::stream(Answer head) {
+  auto feed = std::make_shared<OpenFeed>(hub);
+  decide(Streaming{std::move(head), feed});
+  return feed;
+}
+
+void PendingCall::on_gone(std::function<void()> then) {
+  if (std::holds_alternative<std::monostate>(decided)) connection_->watch_client(std::move(then));
+}
+
 Connection::Connection(Hub& hub, tcp::socket socket)
-    : hub_(hub), client_(std::move(socket), hub.clock) {}
+    : hub_(hub), client_(std::move(socket), hub.clock, hub.scratch) {
+  error_code failed;
+  const auto other = client_.socket().remote_endpoint(failed);
+  if (!failed) peer_ = cat(other.address().to_string(), ":", other.port());
+}
 
 void Connection::look(MonoTime now) {
   client_.look(now);
@@ -59,10 +79,38 @@ void Connection::cut() {
   client_.close();
   if (upstream_) upstream_->close();
   if (pending_ != nullptr) pending_->wake.cancel();
+  if (feed_ != nullptr) feed_->wake.cancel();
+  if (const auto gone = std::exchange(gone_, nullptr)) gone();
+}
+
+void Connection::watch_client(std::function<void()> gone) {
+  gone_ = std::move(gone);
+  if (watching_ || cut_ || !client_.unread().empty()) return;
+  watching_ = true;
+  client_.socket().async_wait(tcp::socket::wait_read,
+                              [self = shared_from_this()](error_code failed) {
+                                if (failed || !self->watching_) return;
+                                self->watching_ = false;
+                                if (self->client_.ended()) self->cut();
+                              });
+}
+
+// The next read must not find an old wait beside it.
+void Connection::unwatch_client() {
+  gone_ = nullptr;
+  if (!std::exchange(watching_, false)) return;
+  error_code ignored;
+  client_.socket().cancel(ignored);
 }
 
 Task<void> Connection::run() {
   bool more = true;
+  if (hub_.tls) {
+    client_.allow(hub_.options.limits.head_time);
+    more = co_await client_.secure(hub_.tls);
+    // Harmless to who speaks TLS: the connection is over.
+    if (!more) client_.say_plain(kSpeakTls);
+  }
   while (more && !hub_.stopping) {
     idle_ = true;
     auto head = co_await read_head();
@@ -144,6 +192,10 @@ Task<bool> Connection::serve(RequestHead head) {
   if (const auto* order = std::get_if<Forward>(&made)) {
     co_return co_await forward(call->head(), *order);
   }
+  if (const auto* order = std::get_if<Streaming>(&made)) {
+    (void)take_pieces(false);
+    co_return co_await stream(*order);
+  }
   const auto* answer = std::get_if<Answer>(&made);
   if (answer == nullptr) co_return false;
   // What is here of the body is dropped; what is not is not waited for.
@@ -157,6 +209,7 @@ Task<Decision> Connection::decision(PendingCall& call) {
     co_await call.wake.async_wait(kQuietly);
   }
   pending_ = nullptr;
+  unwatch_client();
   co_return std::exchange(call.decided, Decision());
 }
 
@@ -164,6 +217,7 @@ Task<bool> Connection::send(const Answer& answer, bool keep, bool head_only) {
   client_.allow(hub_.options.limits.stall_time);
   const bool sent = co_await client_.write(answer_text(answer, keep),
                                            head_only ? std::string_view() : answer.body);
+  if (answer.sent) answer.sent(sent);
   co_return sent&& keep;
 }
 

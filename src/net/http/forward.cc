@@ -103,7 +103,7 @@ Task<std::shared_ptr<Wire>> Connection::connect_upstream() {
     for (const auto& one : found) places.push_back(one.endpoint());
   }
   for (const tcp::endpoint& place : places) {
-    auto wire = std::make_shared<Wire>(tcp::socket(hub_.loop), hub_.clock);
+    auto wire = std::make_shared<Wire>(tcp::socket(hub_.loop), hub_.clock, hub_.scratch);
     upstream_ = wire;
     wire->allow(hub_.options.limits.connect_time);
     wire->socket().open(place.protocol(), failed);

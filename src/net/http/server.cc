@@ -16,6 +16,39 @@ constexpr std::string_view kFull =
     "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\n"
     "Connection: close\r\n\r\n";
 
+// A descriptor of another's: it is let go of, never closed.
+class FdWatching final : public Watching {
+ public:
+  FdWatching(asio::io_context& loop, int fd, std::function<void()> task)
+      : state_(std::make_shared<State>(loop, fd, std::move(task))) {
+    arm(state_);
+  }
+  ~FdWatching() override {
+    state_->task = nullptr;
+    state_->descriptor.release();
+  }
+  FdWatching(const FdWatching&) = delete;
+  FdWatching& operator=(const FdWatching&) = delete;
+
+ private:
+  struct State {
+    State(asio::io_context& loop, int fd, std::function<void()> then)
+        : descriptor(loop, fd), task(std::move(then)) {}
+    asio::posix::stream_descriptor descriptor;
+    std::function<void()> task;
+  };
+  static void arm(const std::shared_ptr<State>& state) {
+    state->descriptor.async_wait(asio::posix::stream_descriptor::wait_read,
+                                 [state](error_code failed) {
+                                   if (failed || !state->task) return;
+                                   const auto task = state->task;
+                                   task();
+                                   if (state->task) arm(state);
+                                 });
+  }
+  const std::shared_ptr<State> state_;
+};
+
 class AsioServer final : public Server {
  public:
   AsioServer(const ServerOptions& options, Handler& handler, const Clock& clock)
@@ -25,6 +58,9 @@ class AsioServer final : public Server {
   ~AsioServer() override { stop(Millis(0)); }
 
   Status open() {
+    auto tls = load_tls(hub_->options.tls);
+    if (!tls) return tls.error();
+    hub_->tls = std::move(*tls);
     const Endpoint& at = hub_->options.listen;
     error_code failed;
     const auto address = asio::ip::make_address(at.host, failed);
@@ -52,6 +88,19 @@ class AsioServer final : public Server {
     timer->async_wait([timer, task = std::move(task)](error_code failed) {
       if (!failed) task();
     });
+  }
+
+  std::unique_ptr<Watching> watch(int fd, std::function<void()> task) override {
+    return std::make_unique<FdWatching>(hub_->loop, fd, std::move(task));
+  }
+
+  std::size_t connections() const override { return hub_->connections.size(); }
+
+  Status reload() override {
+    auto tls = load_tls(hub_->options.tls);
+    if (!tls) return tls.error();
+    post([hub = hub_, fresh = std::move(*tls)] { hub->tls = fresh; });
+    return {};
   }
 
   bool work(std::function<void()> task) override {

@@ -35,6 +35,18 @@ struct Answer {
   std::string body;  // JSON, unless `type` says otherwise
   std::vector<Field> fields = {};
   std::string type = "application/json";
+  // Called once, on the loop: whether all of it was given to the kernel. Empty: nobody asks.
+  std::function<void(bool)> sent = {};
+};
+
+// An answer that goes on. The loop's alone.
+class Feed {
+ public:
+  virtual ~Feed() = default;
+  virtual void put(std::string piece) = 0;
+  virtual void end() = 0;
+  virtual std::size_t waiting() const = 0;  // bytes that the client has not taken yet
+  virtual bool gone() const = 0;            // nobody reads any more
 };
 
 // What became of a request that was to be forwarded.
@@ -63,6 +75,14 @@ class Call {
   // Reads the whole body; `then` is called on the loop. Too long or broken: it is not called, and
   // the client is told.
   virtual void collect(std::size_t most, std::function<void(std::string)> then) = 0;
+  // Answers with what is put into the feed, for as long as the client stays; `head.body` comes
+  // first. On the loop.
+  virtual std::shared_ptr<Feed> stream(Answer head) = 0;
+  // `then` is called on the loop if the client closes its connection before it is answered. Not
+  // noticed behind a pipelined request. On the loop.
+  virtual void on_gone(std::function<void()> then) = 0;
+  // "192.0.2.7:54321"
+  virtual std::string peer() const = 0;
   // Closes both sides at once.
   virtual void cut() = 0;
 };
@@ -79,12 +99,26 @@ struct Endpoint {
   std::uint16_t port = 0;
 };
 
+// PEM files. Who listens with a certificate speaks TLS alone.
+struct ServerTls {
+  std::string certificate = {};  // the whole chain; empty: no TLS
+  std::string key = {};
+  std::string client_authorities = {};  // given: a client must show a certificate of theirs
+};
+
 struct ServerOptions {
   Endpoint listen;    // port 0: any
   Endpoint upstream;  // of forward(); port 0: none
   Limits limits;
   std::size_t workers = 4;
   std::size_t most_work = 256;  // waiting for a worker
+  ServerTls tls = {};
+};
+
+// Ends what it stands for when it goes; the loop's alone.
+class Watching {
+ public:
+  virtual ~Watching() = default;
 };
 
 class Server {
@@ -97,6 +131,12 @@ class Server {
   // On the loop, soon.
   virtual void post(std::function<void()> task) = 0;
   virtual void later(Millis delay, std::function<void()> task) = 0;
+  // Calls `task` on the loop whenever the descriptor is readable. On the loop.
+  virtual std::unique_ptr<Watching> watch(int fd, std::function<void()> task) = 0;
+  // How many connections there are. On the loop.
+  virtual std::size_t connections() const = 0;
+  // Reads the TLS files anew, for the connections that come. An error leaves the old ones.
+  virtual Status reload() = 0;
   // On a worker; false: too much is waiting, nothing is done.
   virtual bool work(std::function<void()> task) = 0;
   // Takes no new connections, ends idle ones, waits so long for the others, then cuts them. True:

@@ -3,38 +3,69 @@
 namespace stint::net::http {
 namespace {
 
-constexpr std::size_t kReadBytes = std::size_t{16} << 10U;
 constexpr auto kQuietly = asio::as_tuple(asio::use_awaitable);
 
 }  // namespace
 
+Task<bool> Wire::secure(std::shared_ptr<TlsContext> context) {
+  context_ = std::move(context);
+  tls_ = std::make_unique<asio::ssl::stream<tcp::socket&>>(socket_, *context_);
+  const auto [failed] = co_await tls_->async_handshake(asio::ssl::stream_base::server, kQuietly);
+  co_return !failed;
+}
+
+// The bytes land in a buffer that all connections share; only what is there is kept. Ten thousand
+// that wait would otherwise hold a buffer each.
 Task<bool> Wire::fill() {
   if (!socket_.is_open() || timed_out_) co_return false;
   if (at_ > 0) {
     buffer_.erase(0, at_);
     at_ = 0;
   }
-  const std::size_t had = buffer_.size();
-  buffer_.resize(had + kReadBytes);
-  const auto [failed, got] =
-      co_await socket_.async_read_some(asio::buffer(buffer_.data() + had, kReadBytes), kQuietly);
-  buffer_.resize(had + got);
-  co_return !failed && got > 0;
+  error_code failed;
+  std::size_t got = 0;
+  if (tls_) {
+    const std::size_t had = buffer_.size();
+    constexpr std::size_t kReadBytes = std::size_t{16} << 10U;
+    buffer_.resize(had + kReadBytes);
+    const auto [wrong, count] =
+        co_await tls_->async_read_some(asio::buffer(buffer_.data() + had, kReadBytes), kQuietly);
+    buffer_.resize(had + count);
+    co_return !wrong && count > 0;
+  }
+  socket_.non_blocking(true, failed);
+  do {
+    const auto [stopped] = co_await socket_.async_wait(tcp::socket::wait_read, kQuietly);
+    if (stopped || timed_out_ || !socket_.is_open()) co_return false;
+    got = socket_.read_some(asio::buffer(scratch_.data(), scratch_.size()), failed);
+  } while (failed == asio::error::would_block);
+  if (failed || got == 0) co_return false;
+  buffer_.append(scratch_.data(), got);
+  co_return true;
 }
 
 Task<bool> Wire::write(std::string_view one, std::string_view two, std::string_view three) {
   if (!socket_.is_open() || timed_out_) co_return false;
   const std::array<asio::const_buffer, 3> parts = {asio::buffer(one), asio::buffer(two),
                                                    asio::buffer(three)};
+  if (tls_) {
+    const auto [failed, sent] = co_await asio::async_write(*tls_, parts, kQuietly);
+    co_return !failed;
+  }
   const auto [failed, sent] = co_await asio::async_write(socket_, parts, kQuietly);
-  (void)sent;
   co_return !failed;
 }
 
 void Wire::consume(std::size_t bytes) {
   at_ += bytes;
   if (at_ == buffer_.size()) {
-    buffer_.clear();
+    // What a long request took is given back.
+    constexpr std::size_t kKept = 1024;
+    if (buffer_.capacity() > kKept) {
+      std::string().swap(buffer_);
+    } else {
+      buffer_.clear();
+    }
     at_ = 0;
   }
 }
@@ -64,6 +95,23 @@ bool Wire::quiet() {
   if (failed) return false;
   socket_.receive(asio::buffer(&byte, 1), tcp::socket::message_peek, failed);
   return failed == asio::error::would_block;
+}
+
+bool Wire::ended() {
+  if (!socket_.is_open()) return true;
+  char byte = 0;
+  error_code failed;
+  socket_.non_blocking(true, failed);
+  if (failed) return true;
+  const std::size_t got =
+      socket_.receive(asio::buffer(&byte, 1), tcp::socket::message_peek, failed);
+  return failed != asio::error::would_block && got == 0;
+}
+
+void Wire::say_plain(std::string_view text) {
+  error_code ignored;
+  socket_.non_blocking(true, ignored);
+  socket_.write_some(asio::buffer(text), ignored);
 }
 
 }  // namespace stint::net::http

@@ -5,10 +5,13 @@
 #include <array>
 #include <atomic>
 #include <boost/asio.hpp>
+#include <boost/asio/ssl.hpp>
+#include <deque>
 #include <list>
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <thread>
 #include <variant>
@@ -21,14 +24,18 @@ namespace stint::net::http {
 namespace asio = boost::asio;
 using boost::system::error_code;
 using tcp = asio::ip::tcp;
+using TlsContext = asio::ssl::context;
 template <class T>
 using Task = asio::awaitable<T>;
 
 // A socket, what was read from it and not used yet, and until when its present step may take.
 class Wire {
  public:
-  Wire(tcp::socket socket, const Clock& clock) : socket_(std::move(socket)), clock_(clock) {}
+  Wire(tcp::socket socket, const Clock& clock, std::span<char> scratch)
+      : socket_(std::move(socket)), clock_(clock), scratch_(scratch) {}
 
+  // The server's side of a TLS handshake; false: failed.
+  Task<bool> secure(std::shared_ptr<TlsContext> context);
   // Reads some more; false: end or failure (see timed_out).
   Task<bool> fill();
   Task<bool> write(std::string_view one, std::string_view two = {}, std::string_view three = {});
@@ -50,10 +57,17 @@ class Wire {
   tcp::socket& socket() { return socket_; }
   // Idle and still there: nothing to read, not closed by the other side.
   bool quiet();
+  // Closed by the other side, with nothing left to read.
+  bool ended();
+  // The socket alone, past any encryption: for the last word to who does not speak it.
+  void say_plain(std::string_view text);
 
  private:
   tcp::socket socket_;
+  std::shared_ptr<TlsContext> context_;  // shared: the next connections may have another
+  std::unique_ptr<asio::ssl::stream<tcp::socket&>> tls_;
   const Clock& clock_;
+  const std::span<char> scratch_;
   std::string buffer_;
   std::size_t at_ = 0;
   MonoTime deadline_ = MonoTime::max();
@@ -64,7 +78,12 @@ struct Collect {
   std::size_t most = 0;
   std::function<void(std::string)> then;
 };
-using Decision = std::variant<std::monostate, Answer, Forward, Collect>;
+class OpenFeed;
+struct Streaming {
+  Answer head;
+  std::shared_ptr<OpenFeed> feed;
+};
+using Decision = std::variant<std::monostate, Answer, Forward, Collect, Streaming>;
 
 struct Hub;
 class PendingCall;
@@ -76,8 +95,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Task<void> run();
   void look(MonoTime now);
   void cut();
-  // Between two requests.
+  // Between two requests, or in an answer that has no end of its own.
   bool idle() const { return idle_; }
+  void watch_client(std::function<void()> gone);
+  std::string peer() const { return peer_; }
 
  private:
   friend class PendingCall;
@@ -90,6 +111,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // What is there of the body, as the upstream gets it (`chunked`: framed anew). Errors: Invalid.
   Result<std::string> take_pieces(bool chunked);
   Task<void> linger();
+  Task<bool> stream(const Streaming& order);
+  void unwatch_client();
   // ---- forward.cc
   Task<bool> forward(const RequestHead& head, const Forward& order);
   Task<std::shared_ptr<Wire>> connect_upstream();
@@ -113,7 +136,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool idle_ = true;
   bool cut_ = false;
   PendingCall* pending_ = nullptr;  // waits for its handler
-  std::uint64_t taken_ = 0;         // bytes of the present body
+  OpenFeed* feed_ = nullptr;        // what is being answered
+  std::function<void()> gone_;      // told when the client goes
+  bool watching_ = false;
+  std::string peer_;
+  std::uint64_t taken_ = 0;  // bytes of the present body
   MonoTime request_until_ = MonoTime::max();
 };
 
@@ -126,6 +153,9 @@ class PendingCall final : public Call, public std::enable_shared_from_this<Pendi
   void collect(std::size_t most, std::function<void(std::string)> then) override {
     decide(Collect{most, std::move(then)});
   }
+  std::shared_ptr<Feed> stream(Answer head) override;
+  void on_gone(std::function<void()> then) override;
+  std::string peer() const override { return connection_->peer(); }
   void cut() override;
   void decide(Decision decision);
 
@@ -137,6 +167,29 @@ class PendingCall final : public Call, public std::enable_shared_from_this<Pendi
  private:
   const std::shared_ptr<Connection> connection_;
   const RequestHead head_;
+};
+
+class OpenFeed final : public Feed {
+ public:
+  explicit OpenFeed(std::shared_ptr<Hub> owner);
+  void put(std::string piece) override;
+  void end() override;
+  std::size_t waiting() const override { return waiting_; }
+  bool gone() const override { return gone_; }
+
+  // The connection's.
+  std::string take();
+  bool ended() const { return ended_; }
+  void leave();
+
+  const std::shared_ptr<Hub> hub;
+  asio::steady_timer wake;
+
+ private:
+  std::deque<std::string> pieces_;
+  std::size_t waiting_ = 0;
+  bool ended_ = false;
+  bool gone_ = false;
 };
 
 // An upstream's connection is not used again after this time: the upstream may be about to close
@@ -160,6 +213,12 @@ struct Hub : public std::enable_shared_from_this<Hub> {
   std::set<std::shared_ptr<Connection>> connections;
   std::vector<IdleUpstream> idle;
   bool stopping = false;
+  std::shared_ptr<TlsContext> tls;  // null: none is spoken
+  // Where every socket is read into: a connection that waits has no buffer of its own.
+  std::array<char, std::size_t{32} << 10U> scratch{};
 };
+
+// Errors: Invalid, with the file that is wrong.
+Result<std::shared_ptr<TlsContext>> load_tls(const ServerTls& files);
 
 }  // namespace stint::net::http

@@ -236,6 +236,25 @@ Result<CommitAnswer> SqliteStore::commit(const std::vector<Step>& steps, Sync sy
   return std::move(own.answer);
 }
 
+std::vector<Result<CommitAnswer>> SqliteStore::commit_many(const std::vector<Proposal>& proposals) {
+  std::vector<Pending> own;
+  own.reserve(proposals.size());
+  std::vector<Pending*> waiting;
+  for (const Proposal& one : proposals) {
+    own.push_back({.steps = one.steps, .sync = one.sync});
+    if (auto ok = check_sizes(one.steps); !ok) {
+      own.back().answer = ok.error();
+    } else {
+      waiting.push_back(&own.back());
+    }
+  }
+  commits_.run(waiting);
+  std::vector<Result<CommitAnswer>> out;
+  out.reserve(own.size());
+  for (Pending& one : own) out.push_back(std::move(one.answer));
+  return out;
+}
+
 void SqliteStore::run_batch(const std::vector<Pending*>& batch) {
   bool unknown = false;
   const Status done = commit_batch(batch, unknown);

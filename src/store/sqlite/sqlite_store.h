@@ -18,6 +18,7 @@
 #include "os/files.h"
 #include "os/wake_files.h"
 #include "store/combiner.h"
+#include "store/many.h"
 #include "store/seam.h"
 #include "store/sqlite/reboot.h"
 #include "store/sqlite/view.h"
@@ -35,7 +36,7 @@ struct SqliteOptions {
   bool accept_copy = false;  // an operator says that this copy of a store is to be used
 };
 
-class SqliteStore final : public Store {
+class SqliteStore final : public Store, public ManyCommits {
  public:
   static Result<std::unique_ptr<SqliteStore>> open(const SqliteOptions& options,
                                                    const Clock& clock);
@@ -46,6 +47,7 @@ class SqliteStore final : public Store {
   Result<Reading> read(const std::vector<std::string>& keys) override;
   Result<Reading> scan(const ScanRange& range) override;
   Result<CommitAnswer> commit(const std::vector<Step>& steps, Sync sync) override;
+  std::vector<Result<CommitAnswer>> commit_many(const std::vector<Proposal>& proposals) override;
   Result<std::unique_ptr<Watch>> watch(std::string_view key) override;
   Result<std::uint64_t> appended(const std::string& prefix) override;
   Result<std::uint64_t> revision() override;

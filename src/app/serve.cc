@@ -1,0 +1,116 @@
+#include "app/serve.h"
+
+#include "app/modules.h"
+#include "base/sha256.h"
+#include "base/text.h"
+#include "guard/http_target.h"
+#include "os/files.h"
+#include "os/pause.h"
+#include "os/service_notice.h"
+
+namespace stint::app {
+namespace {
+
+constexpr Millis kTick{2000};           // refusals that were counted are written
+constexpr Millis kLookAtFiles{15'000};  // certificates that were replaced are read
+constexpr Millis kSweep{600'000};       // old answers are removed
+
+// What the TLS files hold now; empty where one cannot be read.
+std::string digest_of(const net::http::ServerTls& tls) {
+  std::string all;
+  for (const std::string* path : {&tls.certificate, &tls.key, &tls.client_authorities}) {
+    if (path->empty()) continue;
+    auto text = os::read_file(*path);
+    if (!text) return {};
+    all += sha256(*text);
+  }
+  return all;
+}
+
+class Caretaker {
+ public:
+  Caretaker(Opened& opened, server::Server& server, const ServeRun& run, const Clock& clock)
+      : opened_(opened),
+        server_(server),
+        run_(run),
+        clock_(clock),
+        digest_(digest_of(run.serve.tls)) {}
+
+  void tick() {
+    const MonoTime now = clock_.mono();
+    opened_.flush();
+    (void)os::notify_manager(run_.notify_socket, "WATCHDOG=1");
+    if (now - looked_ >= kLookAtFiles) {
+      looked_ = now;
+      const std::string present = digest_of(run_.serve.tls);
+      if (!present.empty() && present != digest_) reload();
+    }
+    if (now - swept_ >= kSweep) {
+      swept_ = now;
+      if (auto done = opened_.sweep(); !done) run_.say(cat("sweeping: ", done.error().message));
+    }
+  }
+
+  void reload() {
+    if (run_.serve.tls.certificate.empty()) return;
+    auto done = server_.reload();
+    // A pair that is half replaced is looked at again at the next tick.
+    run_.say(done ? "the certificate was read anew"
+                  : cat("the certificate is kept as it was: ", done.error().message));
+    if (done) digest_ = digest_of(run_.serve.tls);
+  }
+
+ private:
+  Opened& opened_;
+  server::Server& server_;
+  const ServeRun& run_;
+  const Clock& clock_;
+  std::string digest_;
+  MonoTime looked_{};
+  MonoTime swept_{};
+};
+
+}  // namespace
+
+Result<ServeEnd> run_server(Opened& opened, const Clock& clock, Random& random,
+                            os::Signals& signals, ServeRun run) {
+  const std::size_t descriptors = os::raise_descriptor_limit();
+  // A few are kept for the store and the log.
+  constexpr std::size_t kSpare = 64;
+  std::size_t& connections = run.serve.limits.http.connections;
+  if (descriptors > 2 * kSpare && connections > descriptors - kSpare) {
+    run.say(cat("at most ", descriptors - kSpare, " connections: the limit of open files is ",
+                descriptors));
+    connections = descriptors - kSpare;
+  }
+  run.serve.backend = {&opened.leases(), &opened.fences(), &opened.events(), &opened.keys(),
+                       opened.batch()};
+  run.serve.random = &random;
+  run.serve.caveat = opened.caveat();
+  auto server = open_module_server(run.serve, clock);
+  if (!server) return server.error();
+  net::http::Endpoint at = run.serve.listen;
+  at.port = (*server)->port();
+  const bool tls = !run.serve.tls.certificate.empty();
+  std::string where = guard::endpoint_text(at);
+  if (tls && where.starts_with("http:")) where.insert(4, "s");
+  run.say(cat("listening on ", where, ", store ", run.store));
+  if (!run.serve.caveat.empty()) run.say(cat("this store can lose: ", run.serve.caveat));
+  (void)os::notify_manager(run.notify_socket, "READY=1");
+  Caretaker caretaker(opened, **server, run, clock);
+  while (true) {
+    os::wait_readable({signals.fd()}, clock.mono() + kTick);
+    caretaker.tick();
+    const auto got = signals.take();
+    if (!got) continue;
+    if (got->number == SIGHUP) caretaker.reload();
+    if (got->number != SIGTERM && got->number != SIGINT) continue;
+    (void)os::notify_manager(run.notify_socket, "STOPPING=1");
+    run.say("stopping: what is under way is answered, nothing new is taken");
+    const bool clean = (*server)->stop(run.drain);
+    opened.flush();
+    return ServeEnd{.signal = got->number, .clean = clean};
+  }
+}
+
+}  // namespace stint::app

@@ -1,0 +1,168 @@
+#include "client/link.h"
+
+#include "base/text.h"
+#include "net/stream_watch.h"
+
+namespace stint::client {
+namespace {
+
+constexpr int kMostTries = 3;
+
+net::HttpClientOptions options_of(const ConnectRequest& request) {
+  const auto option = [&](const char* name) {
+    const auto found = request.address.options.find(name);
+    return found == request.address.options.end() ? std::string() : found->second;
+  };
+  return {
+      .tls = {.authorities = option("cacert"), .certificate = option("cert"), .key = option("key")},
+      .most_connections = 64,
+      .proxies = true};
+}
+
+std::string base_of(const net::Address& address) {
+  const net::Host& host = address.hosts.front();
+  const bool v6 = host.name.find(':') != host.name.npos;
+  std::string out = cat(address.scheme, "://", v6 ? "[" : "", host.name, v6 ? "]" : "");
+  if (host.port != 0) out += cat(":", host.port);
+  std::string path = address.path;
+  while (path.ends_with('/')) path.pop_back();
+  if (!path.empty()) out += cat("/", path);
+  return out;
+}
+
+}  // namespace
+
+std::string percent_encoded(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                       c == '-' || c == '_' || c == '.' || c == '~';
+    if (plain) {
+      out += c;
+    } else {
+      out += cat('%', to_hex(std::string_view(&c, 1)));
+    }
+  }
+  return out;
+}
+
+Link::Link(const ConnectRequest& request, const Clock& clock)
+    : request_(request),
+      clock_(clock),
+      base_(base_of(request.address)),
+      http_(net::make_http_client(options_of(request), clock)) {}
+
+std::vector<std::string> Link::headers() const {
+  std::vector<std::string> out = {"Content-Type: application/json"};
+  if (!request_.key.empty()) out.push_back(cat("Authorization: Bearer ", request_.key));
+  return out;
+}
+
+Error Link::error_of(const Reply& reply) {
+  auto told = api::parse_error(reply.body);
+  if (told) return told->error;
+  // Not one of ours: a proxy, a load balancer, another program.
+  const Code code = reply.status == 401 || reply.status == 403 ? Code::Denied : Code::Unavailable;
+  return {code, cat("the server answered with status ", reply.status, " and no words of ours")};
+}
+
+Result<Link::Reply> Link::send(const net::HttpRequest& request, bool changes) {
+  net::HttpOutcome outcome = http_->send(request);
+  if (!outcome) {
+    const net::HttpFailure& failure = *outcome.failure;
+    const bool maybe = changes && failure.kind == net::HttpFailure::Kind::MaybeSent;
+    return Error{maybe ? Code::UnknownOutcome : Code::Unavailable,
+                 cat("the server at ", base_, maybe ? " did not answer" : " cannot be reached",
+                     ": ", failure.text)};
+  }
+  Reply reply{outcome.answer.status, std::move(outcome.answer.body), {}};
+  auto json = JsonValue::parse(reply.body, {.depth = 16, .values = 10'000'000});
+  // From something that stands between, after which the request may still have arrived.
+  const bool strange = !json && (reply.status == 200 || reply.status >= 500);
+  if (strange && changes) {
+    return Error{Code::UnknownOutcome, cat("something at ", base_, " answered with status ",
+                                           reply.status, " and no JSON: it may have been done")};
+  }
+  if (strange) {
+    return unavailable(cat("something at ", base_, " answered with status ", reply.status,
+                           " and no JSON: is it a stint server?"));
+  }
+  if (json) reply.json = std::move(*json);
+  return reply;
+}
+
+Result<Link::Reply> Link::get(const std::string& path, const Query& query) {
+  std::string url = cat(base_, path);
+  char separator = '?';
+  for (const auto& [name, value] : query) {
+    if (value.empty()) continue;
+    url += cat(separator, name, "=", percent_encoded(value));
+    separator = '&';
+  }
+  const net::HttpRequest request{.url = url,
+                                 .body = "",
+                                 .headers = headers(),
+                                 .timeout = request_.timeout,
+                                 .connect_timeout = request_.timeout};
+  auto reply = send(request, false);
+  // A kept connection that the server has just closed: a look may be repeated.
+  if (!reply && reply.error().code == Code::Unavailable) reply = send(request, false);
+  return reply;
+}
+
+Result<Link::Reply> Link::post_tries(const std::string& path, const std::string& body,
+                                     std::vector<std::string> headers, int tries) {
+  const net::HttpRequest request{.url = cat(base_, path),
+                                 .body = body,
+                                 .headers = std::move(headers),
+                                 .timeout = request_.timeout,
+                                 .connect_timeout = request_.timeout};
+  const MonoTime deadline = clock_.mono() + request_.timeout;
+  bool unknown = false;
+  Result<Reply> reply = unavailable("not asked");
+  for (int i = 0; i < tries; ++i) {
+    reply = send(request, true);
+    if (reply) {
+      const Error told = reply->status == 200 ? Error{} : error_of(*reply);
+      const bool unsaid = reply->status == 504 && told.code == Code::UnknownOutcome;
+      unknown |= unsaid;
+      if (!unsaid) break;
+    } else {
+      unknown |= reply.error().code == Code::UnknownOutcome;
+    }
+    if (clock_.mono() >= deadline) break;
+  }
+  // What may have happened is not undone by not reaching the server any more.
+  if (!reply && unknown) reply.error().code = Code::UnknownOutcome;
+  if (reply && unknown && reply->status == 503) {
+    return Error{Code::UnknownOutcome, error_of(*reply).message};
+  }
+  return reply;
+}
+
+Result<Link::Reply> Link::post(const std::string& path, const std::string& body, Again again) {
+  return post_tries(path, body, headers(), again == Again::Yes ? kMostTries : 1);
+}
+
+Result<Link::Reply> Link::post_once(const std::string& path, const std::string& body) {
+  auto all = headers();
+  all.push_back(cat("Idempotency-Key: ", request_.random->id_hex()));
+  return post_tries(path, body, std::move(all), kMostTries);
+}
+
+Result<std::unique_ptr<Watch>> Link::watch(const std::string& resource) {
+  const net::HttpRequest request{
+      .url = cat(base_, "/v1/watch",
+                 resource.empty() ? "" : cat("?resource=", percent_encoded(resource))),
+      .body = "",
+      .headers = headers(),
+      .timeout = request_.timeout,
+      .connect_timeout = request_.timeout};
+  auto watch = net::open_stream_watch(http_, request, "changed", clock_);
+  if (auto* stands = std::get_if<std::unique_ptr<Watch>>(&watch)) return std::move(*stands);
+  const auto& outcome = std::get<net::HttpOutcome>(watch);
+  if (!outcome) return unavailable(cat("the server at ", base_, ": ", outcome.failure->text));
+  return error_of({outcome.answer.status, outcome.answer.body, {}});
+}
+
+}  // namespace stint::client

@@ -1,0 +1,57 @@
+// One server's address, and how it is asked.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/wire.h"
+#include "client/client.h"
+#include "net/http_client.h"
+
+namespace stint::client {
+
+class Link {
+ public:
+  Link(const ConnectRequest& request, const Clock& clock);
+
+  struct Reply {
+    int status = 0;
+    std::string body;
+    JsonValue json;
+  };
+  using Query = std::vector<std::pair<std::string, std::string>>;
+
+  // A look: nothing can have happened. Errors: Unavailable, Denied ...
+  Result<Reply> get(const std::string& path, const Query& query = {});
+
+  enum class Again {
+    No,   // once: it may have happened, and asking again would be another request
+    Yes,  // the same request again is the same request
+  };
+  // Errors: UnknownOutcome when it may have happened.
+  Result<Reply> post(const std::string& path, const std::string& body, Again again);
+  // An idempotency key goes along, the same at each try.
+  Result<Reply> post_once(const std::string& path, const std::string& body);
+
+  // Wakes at every "changed" of /v1/watch.
+  Result<std::unique_ptr<Watch>> watch(const std::string& resource);
+
+  // The error that a reply other than 200 tells.
+  static Error error_of(const Reply& reply);
+
+ private:
+  Result<Reply> send(const net::HttpRequest& request, bool changes);
+  Result<Reply> post_tries(const std::string& path, const std::string& body,
+                           std::vector<std::string> headers, int tries);
+  std::vector<std::string> headers() const;
+
+  const ConnectRequest request_;
+  const Clock& clock_;
+  std::string base_;  // "https://host:port"
+  std::shared_ptr<net::HttpClient> http_;
+};
+
+std::string percent_encoded(std::string_view text);
+
+}  // namespace stint::client

@@ -1,0 +1,121 @@
+#include "net/stream_watch.h"
+
+#include <atomic>
+#include <thread>
+
+#include "base/mutex.h"
+#include "os/fd.h"
+#include "os/pause.h"
+
+namespace stint::net {
+namespace {
+
+constexpr Millis kBackAfter{500};
+
+class StreamWatch final : public Watch {
+ public:
+  StreamWatch(std::shared_ptr<HttpClient> http, HttpRequest request, std::string word,
+              const Clock& clock)
+      : http_(std::move(http)),
+        request_(std::move(request)),
+        word_(std::move(word)),
+        clock_(clock),
+        thread_([this] { run(); }) {}
+  ~StreamWatch() override {
+    stopping_ = true;
+    over_.signal();
+    {
+      const MutexLock lock(mutex_);
+      if (stream_) stream_->stop();
+    }
+    thread_.join();
+  }
+  StreamWatch(const StreamWatch&) = delete;
+  StreamWatch& operator=(const StreamWatch&) = delete;
+
+  // Empty: it stands.
+  std::optional<HttpOutcome> begin() {
+    os::wait_readable({begun_.fd()}, clock_.mono() + request_.timeout);
+    const MutexLock lock(mutex_);
+    if (stands_) return std::nullopt;
+    if (refused_) return refused_;
+    HttpOutcome late;
+    late.failure =
+        HttpFailure{HttpFailure::Kind::MaybeSent, false, true, "no answer within the time"};
+    return late;
+  }
+
+  int fd() const override { return event_.fd(); }
+  void acknowledge() override { event_.drain(); }
+
+ private:
+  HttpStream* next_stream() {
+    auto made = http_->stream();
+    const MutexLock lock(mutex_);
+    stream_ = std::move(made);
+    if (stopping_) stream_->stop();
+    return stream_.get();
+  }
+
+  void run() {
+    while (!stopping_) {
+      HttpStream* stream = next_stream();
+      std::string seen;
+      HttpOutcome outcome = stream->run(request_, [&](std::string_view piece) {
+        seen += piece;
+        const std::size_t at = seen.rfind(word_);
+        if (at != seen.npos) woken();
+        // A piece may end within the word.
+        if (at != seen.npos) seen.erase(0, at + word_.size());
+        if (seen.size() > word_.size()) seen.erase(0, seen.size() - word_.size());
+        return !stopping_.load();
+      });
+      if (stopping_) return;
+      if (ended(std::move(outcome))) return;
+      event_.signal();
+      os::wait_readable({over_.fd()}, clock_.mono() + kBackAfter);
+    }
+  }
+
+  // True: it never stood.
+  bool ended(HttpOutcome outcome) {
+    const MutexLock lock(mutex_);
+    stream_.reset();
+    if (stands_) return false;
+    refused_ = std::move(outcome);
+    begun_.signal();
+    return true;
+  }
+
+  void woken() {
+    event_.signal();
+    const MutexLock lock(mutex_);
+    if (!std::exchange(stands_, true)) begun_.signal();
+  }
+
+  const std::shared_ptr<HttpClient> http_;
+  const HttpRequest request_;
+  const std::string word_;
+  const Clock& clock_;
+  os::EventFd event_;
+  os::EventFd begun_;
+  os::EventFd over_;
+  std::atomic<bool> stopping_ = false;
+  Mutex mutex_;
+  std::unique_ptr<HttpStream> stream_ GUARDED_BY(mutex_);
+  bool stands_ GUARDED_BY(mutex_) = false;
+  std::optional<HttpOutcome> refused_ GUARDED_BY(mutex_);
+  std::thread thread_;  // last: it uses all the others
+};
+
+}  // namespace
+
+std::variant<std::unique_ptr<Watch>, HttpOutcome> open_stream_watch(
+    const std::shared_ptr<HttpClient>& http, const HttpRequest& request, const std::string& word,
+    const Clock& clock) {
+  auto watch = std::make_unique<StreamWatch>(http, request, word, clock);
+  if (auto refused = watch->begin()) return std::move(*refused);
+  return std::unique_ptr<Watch>(std::move(watch));
+}
+
+}  // namespace stint::net

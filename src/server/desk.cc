@@ -1,0 +1,456 @@
+#include "server/desk.h"
+
+#include <algorithm>
+
+#include "api/json.h"
+#include "base/sha256.h"
+#include "base/text.h"
+#include "server/openapi.h"
+
+namespace stint::server {
+namespace {
+
+constexpr Millis kKeysAtTheLatest{5000};
+constexpr Millis kUseNoted{3'600'000};
+
+bool is_health(const Route& route) { return route.path == "/healthz" || route.path == "/readyz"; }
+
+std::string allowed(std::string_view path) {
+  std::string out;
+  for (const Route& route : routes()) {
+    if (route.path == path) out += cat(out.empty() ? "" : ", ", route.method);
+  }
+  return out;
+}
+
+bool wants_stream(const net::http::RequestHead& head) {
+  return head.fields.lists("Accept", "text/event-stream");
+}
+
+}  // namespace
+
+Desk::~Desk() { (void)stop(Millis(0)); }
+
+Status Desk::open() {
+  auto keys = keeper_.read();
+  if (!keys) return keys.error();
+  keeper_.learn(*keys);
+  const bool loopback = serve_.listen.host == "127.0.0.1" || serve_.listen.host == "::1";
+  if (!loopback && serve_.demo) return invalid("--demo listens on loopback alone");
+  if (!loopback && !keeper_.asks()) {
+    return invalid(cat("there is no key yet, so the server listens on loopback alone, not on ",
+                       serve_.listen.host,
+                       ". Make one first: stint key create NAME --allow "
+                       "acquire,read"));
+  }
+  id_prefix_ = serve_.random->id_hex().substr(0, 8);
+  net::http::Limits limits = serve_.limits.http;
+  limits.body_bytes = serve_.limits.body_bytes;
+  auto http = net::http::Server::start({.listen = serve_.listen,
+                                        .upstream = {},
+                                        .limits = limits,
+                                        .workers = serve_.limits.store_threads,
+                                        .most_work = serve_.limits.most_queued,
+                                        .tls = serve_.tls},
+                                       *this, clock_);
+  if (!http) return http.error();
+  http_ = std::move(*http);
+  // From here on all of it is the loop's.
+  http_->post([this] {
+    wakes_ = std::make_unique<Wakes>(serve_, *http_);
+    waiters_ = std::make_unique<Waiters>(
+        serve_, clock_, *http_, *wakes_, metrics_,
+        [this](const VisitPtr& visit, Answer answer) { finish(visit, std::move(answer)); });
+    streams_ = std::make_unique<Streams>(serve_, *http_, *wakes_, metrics_);
+    if (serve_.backend.keys == nullptr) return;
+    if (auto watch = serve_.backend.keys->watch()) {
+      key_watch_ = std::move(*watch);
+      key_watching_ = http_->watch(key_watch_->fd(), [this] {
+        key_watch_->acknowledge();
+        (void)http_->work([this] {
+          if (auto fresh = keeper_.read()) {
+            http_->post([this, fresh = std::move(*fresh)] { keeper_.learn(fresh); });
+          }
+        });
+      });
+    }
+    refresh_keys();
+  });
+  return {};
+}
+
+// A server that hears of no change looks anyway: a revoked key does not stay in force.
+void Desk::refresh_keys() {
+  http_->later(kKeysAtTheLatest, [this] {
+    (void)http_->work([this] {
+      if (auto fresh = keeper_.read()) {
+        http_->post([this, fresh = std::move(*fresh)] { keeper_.learn(fresh); });
+      }
+    });
+    refresh_keys();
+  });
+}
+
+bool Desk::stop(Millis patience) {
+  if (!http_) return true;
+  http_->post([this] {
+    stopping_ = true;
+    if (waiters_) waiters_->close();
+    if (streams_) streams_->close();
+  });
+  const bool clean = http_->stop(patience);
+  // The loop has ended: nobody else is here.
+  key_watching_.reset();
+  key_watch_.reset();
+  streams_.reset();
+  waiters_.reset();
+  wakes_.reset();
+  return clean;
+}
+
+void Desk::request(const std::shared_ptr<net::http::Call>& call) {
+  auto visit = std::make_shared<Visit>();
+  visit->call = call;
+  visit->began = clock_.mono();
+  visit->id = cat(id_prefix_, "-", next_id_.fetch_add(1));
+  if (!find_route(visit)) return;
+  if (serve_plain(visit)) return;
+  if (stopping_ || !streams_) {
+    return finish(visit,
+                  error_answer(503, unavailable("the server is starting or stopping: ask again"),
+                               Millis(1000)));
+  }
+  if (!look_at_caller(visit)) return;
+  serve(visit);
+}
+
+bool Desk::find_route(const VisitPtr& visit) {
+  const net::http::RequestHead& head = visit->call->head();
+  auto target = parse_target(head.target);
+  if (!target) {
+    finish(visit, fault_answer(target.error()));
+    return false;
+  }
+  visit->target = std::move(*target);
+  const std::string_view method = head.method == "HEAD" ? std::string_view("GET") : head.method;
+  for (const Route& route : routes()) {
+    if (route.path == visit->target.path && route.method == method) visit->route = &route;
+  }
+  if (visit->route != nullptr) return true;
+  const std::string methods = allowed(visit->target.path);
+  if (methods.empty()) {
+    finish(visit,
+           error_answer(404, invalid("there is nothing at this path; see /v1/openapi.json")));
+    return false;
+  }
+  Answer answer = error_answer(405, invalid(cat("this path takes ", methods)));
+  answer.fields.push_back({"Allow", methods});
+  finish(visit, std::move(answer));
+  return false;
+}
+
+// What nobody needs a key for, and the store is not asked for.
+bool Desk::serve_plain(const VisitPtr& visit) {
+  const Route& route = *visit->route;
+  if (route.path == "/healthz") {
+    finish(visit, ok("{\"ok\":true}"));
+    return true;
+  }
+  if (route.path == "/readyz") {
+    ready(visit);
+    return true;
+  }
+  if (route.path == "/v1/openapi.json") {
+    finish(visit, ok(openapi_document(serve_.version)));
+    return true;
+  }
+  return false;
+}
+
+void Desk::ready(const VisitPtr& visit) {
+  if (stopping_ || !streams_) {
+    return finish(visit, error_answer(503, unavailable("stopping"), Millis(1000)));
+  }
+  const bool queued = http_->work([this, visit] {
+    auto events =
+        serve_.backend.events->list({.after = "", .prefix = "", .limit = 1, .newest = true});
+    finish(visit, events
+                      ? ok("{\"ok\":true}")
+                      : error_answer(503, unavailable("the store does not answer"), Millis(1000)));
+  });
+  if (!queued) finish(visit, error_answer(503, unavailable("too much is waiting"), Millis(1000)));
+}
+
+bool Desk::look_at_caller(const VisitPtr& visit) {
+  auto admitted = keeper_.admit(visit->call->head());
+  if (auto* no = std::get_if<Answer>(&admitted)) {
+    metrics_.denied("denied");
+    finish(visit, std::move(*no));
+    return false;
+  }
+  visit->caller = std::get<Caller>(std::move(admitted));
+  if (!visit->caller.may(visit->route->rights)) {
+    metrics_.denied("denied");
+    std::string needed;
+    for (const std::string& word : api::words(visit->route->rights)) {
+      needed += cat(needed.empty() ? "" : " or ", quoted(word));
+    }
+    finish(visit,
+           error_answer(403, {Code::Denied, cat("the key ", quoted(visit->caller.name()),
+                                                " does not allow this: it needs ", needed)}));
+    return false;
+  }
+  if (!keeper_.within_rate(visit->caller)) {
+    metrics_.denied("limit");
+    finish(visit, error_answer(429, {Code::Denied, "too many requests of this key: slow down"},
+                               Millis(1000)));
+    return false;
+  }
+  note_use(visit->caller);
+  return true;
+}
+
+void Desk::note_use(const Caller& caller) {
+  if (!caller.key) return;
+  MonoTime& last = used_[caller.key->id];
+  const MonoTime now = clock_.mono();
+  if (last != MonoTime{} && now - last < kUseNoted) return;
+  last = now;
+  (void)http_->work([this, key = caller.key] { (void)serve_.backend.keys->used(*key); });
+}
+
+std::shared_ptr<Request> Desk::request_of(const VisitPtr& visit) {
+  return std::make_shared<Request>(Request{.serve = serve_,
+                                           .clock = clock_,
+                                           .metrics = metrics_,
+                                           .caller = visit->caller,
+                                           .query = visit->target.query,
+                                           .body = {},
+                                           .once = std::nullopt,
+                                           .once_key = {}});
+}
+
+void Desk::serve(const VisitPtr& visit) {
+  const Route& route = *visit->route;
+  if (auto fine = check_query(route, visit->target.query); !fine) {
+    return finish(visit, fault_answer(fine.error()));
+  }
+  if (route.method == "POST") {
+    visit->call->collect(serve_.limits.body_bytes,
+                         [this, visit](std::string body) { take_body(visit, std::move(body)); });
+    return;
+  }
+  if (route.path == "/metrics") {
+    Answer answer = ok(metrics_.text({.connections = http_->connections(),
+                                      .version = serve_.version,
+                                      .generation = serve_.backend.leases->generation().hex()}));
+    answer.type = "text/plain; version=0.0.4; charset=utf-8";
+    return finish(visit, std::move(answer));
+  }
+  const bool ledger = route.path == "/v1/events" && wants_stream(visit->call->head());
+  if (ledger || route.path == "/v1/watch") return serve_stream(visit);
+  run(visit, request_of(visit));
+}
+
+void Desk::serve_stream(const VisitPtr& visit) {
+  if (streams_->count() >= serve_.limits.streams) {
+    metrics_.denied("limit");
+    return finish(visit,
+                  error_answer(429, {Code::Denied, "too many streams are open"}, Millis(5000)));
+  }
+  const auto asked = [&](const std::string& name) {
+    const auto found = visit->target.query.find(name);
+    return found == visit->target.query.end() ? std::string() : found->second;
+  };
+  const Caller& caller = visit->caller;
+  if (visit->route->path == "/v1/watch") {
+    const std::string resource = asked("resource");
+    if (!resource.empty()) {
+      auto name = ResourceName::parse(resource);
+      if (!name) return finish(visit, fault_answer(name.error()));
+      if (!caller.reaches(resource))
+        return finish(visit, fault_answer(out_of_reach(caller, resource)));
+    }
+    metrics_.answered(200);
+    note(*visit, 200);
+    return streams_->watch(visit, resource);
+  }
+  std::string prefix = asked("prefix");
+  std::string after = asked("after");
+  if (const auto last = visit->call->head().fields.first("Last-Event-ID"))
+    after = std::string(*last);
+  if (after.size() > 256 || has_control(after)) {
+    return finish(visit, fault_answer(invalid("'after' is no number of an event")));
+  }
+  metrics_.answered(200);
+  note(*visit, 200);
+  streams_->follow(visit, prefix, after);
+}
+
+// Keys bind method, path, body and caller. The answer: what is wrong.
+std::optional<std::string> Desk::read_once(const VisitPtr& visit, Request& request,
+                                           const std::string& body) const {
+  const auto all = visit->call->head().fields.all("Idempotency-Key");
+  if (all.empty()) return std::nullopt;
+  constexpr std::size_t kMost = 255;
+  if (all.size() > 1 || all.front().empty() || all.front().size() > kMost) {
+    return "Idempotency-Key is one text of 1 to 255 bytes";
+  }
+  request.once_key = std::string(all.front());
+  const std::string who = visit->caller.key ? visit->caller.key->id : std::string();
+  request.once = api::Once{
+      .key = to_hex(sha256(cat(who, "\n", request.once_key))),
+      .digest = to_hex(sha256(cat(visit->route->method, "\n", visit->route->path, "\n", body)))};
+  return std::nullopt;
+}
+
+void Desk::take_body(const VisitPtr& visit, std::string body) {
+  const auto request = request_of(visit);
+  if (const auto wrong = read_once(visit, *request, body)) {
+    return finish(visit, fault_answer(invalid(*wrong)));
+  }
+  auto parsed = JsonValue::parse(body);
+  if (!parsed) return finish(visit, fault_answer(parsed.error()));
+  request->body = std::move(*parsed);
+  if (visit->route->path == "/v1/acquire") return run_acquire(visit, request);
+  run(visit, request);
+}
+
+void Desk::run_acquire(const VisitPtr& visit, const std::shared_ptr<Request>& request) {
+  auto bid = read_bid(*request);
+  if (!bid) return finish(visit, fault_answer(bid.error()));
+  const std::size_t most = serve_.limits.resources;
+  if (most > 0 && visit->caller.key && metrics_.held_by(visit->caller.name()) >= most) {
+    metrics_.denied("limit");
+    return finish(
+        visit,
+        error_answer(429,
+                     {Code::Denied, cat("this key holds ", most, " leases already: release some")},
+                     Millis(1000)));
+  }
+  if (bid->wait.count() == 0) return run(visit, request);
+  if (waiters_->count() >= serve_.limits.waiters) {
+    metrics_.denied("limit");
+    return finish(visit, error_answer(429, {Code::Denied, "too many wait already"}, Millis(1000)));
+  }
+  waiters_->join(visit, request, std::move(*bid));
+}
+
+bool Desk::gather(const VisitPtr& visit, const std::shared_ptr<Request>& request) {
+  if (serve_.backend.batch == nullptr || visit->route->method != "POST") return false;
+  auto ask = read_ask(*request, visit->route->path);
+  if (!ask) {
+    finish(visit, fault_answer(ask.error()));
+    return true;
+  }
+  if (!*ask || gathered_.size() >= serve_.limits.most_queued) return false;
+  gathered_.push_back({visit, request, std::move(**ask)});
+  metrics_.queued = static_cast<std::int64_t>(gathered_.size());
+  if (std::exchange(gathering_, true)) return true;
+  // After what else this turn of the loop brings.
+  http_->post([this] { run_gathered(); });
+  return true;
+}
+
+void Desk::run_gathered() {
+  constexpr std::size_t kMost = 256;
+  auto batch = std::make_shared<std::vector<Gathered>>();
+  if (gathered_.size() <= kMost) {
+    batch->swap(gathered_);
+  } else {
+    const auto end = gathered_.begin() + kMost;
+    batch->assign(std::make_move_iterator(gathered_.begin()), std::make_move_iterator(end));
+    gathered_.erase(gathered_.begin(), end);
+  }
+  if (batch->empty()) {
+    gathering_ = false;
+    return;
+  }
+  const bool queued = http_->work([this, batch] {
+    const MonoTime began = clock_.mono();
+    std::vector<api::Ask> asks;
+    asks.reserve(batch->size());
+    for (const Gathered& one : *batch) asks.push_back(one.ask);
+    const auto told = serve_.backend.batch->many(asks);
+    metrics_.store_time.observe(clock_.mono() - began);
+    auto answers = std::make_shared<std::vector<Answer>>();
+    for (std::size_t i = 0; i < told.size(); ++i) {
+      answers->push_back(ask_answer(*(*batch)[i].request, (*batch)[i].ask, told[i]));
+    }
+    http_->post([this, batch, answers] {
+      for (std::size_t i = 0; i < batch->size(); ++i) {
+        finish((*batch)[i].visit, std::move((*answers)[i]));
+      }
+      run_gathered();
+    });
+  });
+  if (queued) return;
+  for (const Gathered& one : *batch) {
+    finish(one.visit, error_answer(503,
+                                   unavailable("too much is waiting for the store: ask again. "
+                                               "Nothing was done."),
+                                   Millis(1000)));
+  }
+  run_gathered();
+}
+
+void Desk::run(const VisitPtr& visit, const std::shared_ptr<Request>& request) {
+  if (gather(visit, request)) return;
+  ++metrics_.queued;
+  const bool queued = http_->work([this, visit, request] {
+    --metrics_.queued;
+    const MonoTime began = clock_.mono();
+    Answer answer = visit->route->run(*request);
+    metrics_.store_time.observe(clock_.mono() - began);
+    finish(visit, std::move(answer));
+  });
+  if (queued) return;
+  --metrics_.queued;
+  metrics_.denied("limit");
+  finish(visit, error_answer(503,
+                             unavailable("too much is waiting for the store: ask again. Nothing "
+                                         "was done."),
+                             Millis(1000)));
+}
+
+void Desk::finish(const VisitPtr& visit, Answer answer) {
+  answer.fields.push_back({"X-Request-Id", visit->id});
+  metrics_.answered(answer.status);
+  metrics_.request_time.observe(clock_.mono() - visit->began);
+  note(*visit, answer.status);
+  visit->call->answer(std::move(answer));
+}
+
+// Never the query, a header or a body: names stand in the ledger, secrets nowhere.
+void Desk::note(const Visit& visit, int status) const {
+  const bool quiet = status < 400 || status == 409 || status == 410 ||
+                     (visit.route != nullptr && is_health(*visit.route));
+  if (quiet && !serve_.log_all) return;
+  const auto took =
+      std::chrono::duration_cast<std::chrono::microseconds>(clock_.mono() - visit.began);
+  const std::string path = visit.route != nullptr ? std::string(visit.route->path) : "-";
+  const std::string method = visit.route != nullptr ? std::string(visit.route->method) : "-";
+  if (!serve_.log_json) {
+    serve_.log(cat(format_utc(clock_.wall()), " ", visit.id, " ", visit.call->peer(), " ",
+                   visit.caller.key ? visit.caller.key->name : std::string("-"), " ", method, " ",
+                   path, " ", status, " ", took.count(), "us"));
+    return;
+  }
+  serve_.log(api::to_json(std::vector<api::JsonField>{
+      {"at_ms", to_ms(clock_.wall())},
+      {"request", visit.id},
+      {"peer", visit.call->peer()},
+      {"key", visit.caller.key ? visit.caller.key->name : std::string()},
+      {"method", method},
+      {"path", path},
+      {"status", static_cast<std::int64_t>(status)},
+      {"took_us", static_cast<std::int64_t>(took.count())}}));
+}
+
+OpenedServer open_server(const ServeRequest& request, const Clock& clock) {
+  auto desk = std::make_unique<Desk>(request, clock);
+  if (auto open = desk->open(); !open) return open.error();
+  return std::unique_ptr<Server>(std::move(desk));
+}
+
+}  // namespace stint::server

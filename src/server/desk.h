@@ -1,0 +1,78 @@
+// The server's desk: takes requests on the loop, looks at who asks, sends what may wait to the
+// store threads, and answers.
+#pragma once
+
+#include <atomic>
+
+#include "server/gatekeeper.h"
+#include "server/metrics.h"
+#include "server/streams.h"
+#include "server/visit.h"
+#include "server/waiters.h"
+#include "server/wakes.h"
+
+namespace stint::server {
+
+class Desk final : public Server, public net::http::Handler {
+ public:
+  Desk(const ServeRequest& request, const Clock& clock)
+      : serve_(request), clock_(clock), metrics_(clock), keeper_(serve_, clock) {}
+  ~Desk() override;
+  Desk(const Desk&) = delete;
+  Desk& operator=(const Desk&) = delete;
+  Status open();
+
+  std::uint16_t port() const override { return http_->port(); }
+  bool stop(Millis patience) override;
+  Status reload() override { return http_->reload(); }
+  void request(const std::shared_ptr<net::http::Call>& call) override;
+
+ private:
+  // The first one that says no answers.
+  bool find_route(const VisitPtr& visit);
+  bool look_at_caller(const VisitPtr& visit);
+  void serve(const VisitPtr& visit);
+  void serve_stream(const VisitPtr& visit);
+  bool serve_plain(const VisitPtr& visit);
+  void take_body(const VisitPtr& visit, std::string body);
+  void run(const VisitPtr& visit, const std::shared_ptr<Request>& request);
+  // What came while the store was busy with the last ones goes to it together: one disk sync for
+  // all of a turn.
+  bool gather(const VisitPtr& visit, const std::shared_ptr<Request>& request);
+  void run_gathered();
+  void run_acquire(const VisitPtr& visit, const std::shared_ptr<Request>& request);
+  std::optional<std::string> read_once(const VisitPtr& visit, Request& request,
+                                       const std::string& body) const;
+  void ready(const VisitPtr& visit);
+  void finish(const VisitPtr& visit, Answer answer);
+  void note(const Visit& visit, int status) const;
+  void refresh_keys();
+  void note_use(const Caller& caller);
+  std::shared_ptr<Request> request_of(const VisitPtr& visit);
+
+  const ServeRequest serve_;
+  const Clock& clock_;
+  Metrics metrics_;
+  Gatekeeper keeper_;
+  std::unique_ptr<Wakes::Subscription> key_wakes_;
+  std::atomic<std::uint64_t> next_id_{1};
+  std::string id_prefix_;
+  bool stopping_ = false;
+  struct Gathered {
+    VisitPtr visit;
+    std::shared_ptr<Request> request;
+    api::Ask ask;
+  };
+  std::vector<Gathered> gathered_;
+  bool gathering_ = false;                // a batch is under way, or about to be
+  std::map<std::string, MonoTime> used_;  // when the use of a key was written last
+  // In this order: each stands on the one before, and the loop ends before all of them.
+  std::unique_ptr<net::http::Server> http_;
+  std::unique_ptr<Wakes> wakes_;
+  std::unique_ptr<Waiters> waiters_;
+  std::unique_ptr<Streams> streams_;
+  std::unique_ptr<Watch> key_watch_;
+  std::unique_ptr<net::http::Watching> key_watching_;
+};
+
+}  // namespace stint::server

@@ -1,0 +1,135 @@
+// What guards ask.
+#include "base/text.h"
+#include "server/routes.h"
+
+namespace stint::server {
+namespace {
+
+// The offer of the request, within the caller's reach.
+Result<core::Offer> read_reachable_offer(Request& request, JsonFields& in) {
+  auto offer = api::read_offer(in);
+  if (auto ok = in.done(); !ok) return ok.error();
+  if (!request.caller.reaches(offer->resource))
+    return out_of_reach(request.caller, offer->resource);
+  // An operator's words.
+  if ((offer->by_order || offer->adopt) && !request.caller.may(api::rights(api::Right::Operate))) {
+    return Error{Code::Denied, "'by_order' and 'adopt' need a key that allows 'operate'"};
+  }
+  return std::move(*offer);
+}
+
+using Raise = Result<api::FenceAnswer> (api::Fences::*)(const std::string&, const core::Offer&);
+
+Answer raise(Request& request, Raise how) {
+  JsonFields in(request.body);
+  in.require("target");
+  const std::string target = in.text("target");
+  auto offer = read_reachable_offer(request, in);
+  if (!offer) return fault_answer(offer.error());
+  in.refuse_others();
+  if (auto fine = in.done(); !fine) return fault_answer(fine.error());
+  auto answer = (request.fences().*how)(target, *offer);
+  if (!answer) return fault_answer(answer.error());
+  request.metrics.fenced(answer->verdict);
+  return fence_answer(*answer, *offer);
+}
+
+using Step = Result<api::FenceAnswer> (api::Fences::*)(const api::Act&, const core::Offer&);
+
+Answer act(Request& request, Step how) {
+  JsonFields in(request.body);
+  auto offer = read_reachable_offer(request, in);
+  if (!offer) return fault_answer(offer.error());
+  const JsonValue* told = in.find("act");
+  in.refuse_others();
+  if (told == nullptr) in.fail("'act' is missing");
+  if (auto fine = in.done(); !fine) return fault_answer(fine.error());
+  auto meant = api::parse_act(*told);
+  if (!meant) return fault_answer(meant.error());
+  if (request.caller.key && !meant->owner.empty()) {
+    auto owner = request.caller.owner(meant->owner.text());
+    if (!owner) return fault_answer(owner.error());
+    meant->owner = *owner;
+  }
+  auto answer = (request.fences().*how)(*meant, *offer);
+  if (!answer) return fault_answer(answer.error());
+  request.metrics.fenced(answer->verdict);
+  return fence_answer(*answer, *offer);
+}
+
+}  // namespace
+
+Answer token_word(Request& request) {
+  auto resource = query_resource(request);
+  if (!resource) return fault_answer(resource.error());
+  auto word = request.fences().word(*resource);
+  if (!word) return fault_answer(word.error());
+  return ok(api::to_json(*word));
+}
+
+Answer sealed_targets(Request& request) {
+  auto resource = query_resource(request);
+  if (!resource) return fault_answer(resource.error());
+  auto sealed = request.fences().sealed(*resource);
+  if (!sealed) return fault_answer(sealed.error());
+  return ok(cat("{\"targets\":", api::to_json(*sealed), "}"));
+}
+
+Answer remember_targets(Request& request) {
+  JsonFields in(request.body);
+  auto offer = read_reachable_offer(request, in);
+  if (!offer) return fault_answer(offer.error());
+  in.require("targets");
+  const std::vector<std::string> targets = in.texts("targets");
+  in.refuse_others();
+  if (auto fine = in.done(); !fine) return fault_answer(fine.error());
+  auto verdict = request.fences().remember(*offer, targets);
+  if (!verdict) return fault_answer(verdict.error());
+  request.metrics.fenced(*verdict);
+  return fence_answer({.verdict = *verdict, .fence = {}, .owner = {}}, *offer);
+}
+
+Answer forget_target(Request& request) {
+  JsonFields in(request.body);
+  auto resource = read_resource(request, in);
+  if (!resource) return fault_answer(resource.error());
+  in.require("target");
+  const std::string target = in.text("target");
+  in.refuse_others();
+  if (auto fine = in.done(); !fine) return fault_answer(fine.error());
+  if (auto done = request.fences().forget(*resource, target); !done)
+    return fault_answer(done.error());
+  return ok("{\"forgotten\":true}");
+}
+
+Answer admit(Request& request) { return raise(request, &api::Fences::admit); }
+Answer seal(Request& request) { return raise(request, &api::Fences::seal); }
+Answer begin_act(Request& request) { return act(request, &api::Fences::begin); }
+Answer finish_act(Request& request) { return act(request, &api::Fences::finish); }
+
+Answer get_fence(Request& request) {
+  const std::string target = query_text(request, "target");
+  if (target.empty()) return fault_answer(invalid("'target' is missing in the query"));
+  auto fence = request.fences().fence(target);
+  if (!fence) return fault_answer(fence.error());
+  if (*fence && !request.caller.reaches((*fence)->resource)) {
+    return fault_answer(out_of_reach(request.caller, (*fence)->resource));
+  }
+  return ok(cat("{\"fence\":", *fence ? api::to_json(**fence) : std::string("null"), "}"));
+}
+
+Answer get_act(Request& request) {
+  const std::string name = query_text(request, "name");
+  const std::string key = query_text(request, "key");
+  if (name.empty() || key.empty()) {
+    return fault_answer(invalid("'name' and 'key' are missing in the query"));
+  }
+  auto found = request.fences().act(name, key);
+  if (!found) return fault_answer(found.error());
+  if (*found && !request.caller.reaches((*found)->resource)) {
+    return fault_answer(out_of_reach(request.caller, (*found)->resource));
+  }
+  return ok(cat("{\"act\":", *found ? api::to_json(**found) : std::string("null"), "}"));
+}
+
+}  // namespace stint::server

@@ -1,0 +1,45 @@
+// Who comes in: keys are kept in mind, looked at anew when one was made or revoked, and at the
+// latest every few seconds. The loop's, but refresh().
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <variant>
+
+#include "net/http/server.h"
+#include "server/caller.h"
+#include "server/server.h"
+
+namespace stint::server {
+
+class Gatekeeper {
+ public:
+  using Table = std::map<std::string, std::shared_ptr<const api::Key>, std::less<>>;
+
+  Gatekeeper(const ServeRequest& serve, const Clock& clock) : serve_(serve), clock_(clock) {}
+
+  // Reads the keys. May wait for the store.
+  Result<std::shared_ptr<const Table>> read() const;
+  void learn(std::shared_ptr<const Table> keys) { keys_ = std::move(keys); }
+  // Once any key exists every request needs one. A revoked or expired one counts: the last key's
+  // end must not open the door.
+  bool asks() const { return !serve_.demo && !keys_->empty(); }
+
+  // 401 with the reason.
+  std::variant<Caller, net::http::Answer> admit(const net::http::RequestHead& head) const;
+  // False: this key has asked too much within the last second.
+  bool within_rate(const Caller& caller);
+
+ private:
+  struct Bucket {
+    double left = 0;
+    MonoTime at{};
+  };
+  const ServeRequest& serve_;
+  const Clock& clock_;
+  std::shared_ptr<const Table> keys_ = std::make_shared<Table>();
+  std::map<std::string, Bucket> buckets_;
+};
+
+}  // namespace stint::server

@@ -1,0 +1,236 @@
+#include "server/metrics.h"
+
+#include <cstdio>
+
+#include "api/wire.h"
+#include "base/text.h"
+
+namespace stint::server {
+namespace {
+
+constexpr std::size_t kMostSeen = 65'536;
+
+// Every family that is counted by a label: its name, the label, and what it means. All are there
+// from the start, so that a rate over one never begins with its first event.
+struct Family {
+  std::string_view name;
+  std::string_view label;
+  std::string_view help;
+};
+constexpr std::array<Family, 9> kFamilies = {{
+    {"stint_grants_total", "reason", "Leases granted, by how ownership moved."},
+    {"stint_refusals_total", "reason", "Requests refused, by reason."},
+    {"stint_renewals_total", "", "Renewals that took effect."},
+    {"stint_releases_total", "", "Leases that their holders ended."},
+    {"stint_lost_leases_total", "cause", "Answers that a lease is lost, by cause."},
+    {"stint_takeovers_total", "", "Grants of a lease whose last holder had not released it."},
+    {"stint_stale_writes_refused_total", "guard", "Writes that a guard refused, by guard."},
+    {"stint_scheduled_skipped_overlap_total", "",
+     "Scheduled slots that were skipped because the one before still ran."},
+    {"stint_http_requests_total", "status", "Requests answered, by status."},
+}};
+
+std::string number(double value) {
+  char text[32];
+  const int length = std::snprintf(text, sizeof text, "%.9g", value);
+  return {text, static_cast<std::size_t>(length)};
+}
+
+void head(std::string& out, std::string_view name, std::string_view help, std::string_view type) {
+  out += cat("# HELP ", name, " ", help, "\n# TYPE ", name, " ", type, "\n");
+}
+
+void gauge(std::string& out, std::string_view name, std::string_view help, std::int64_t value) {
+  head(out, name, help, "gauge");
+  out += cat(name, " ", value, "\n");
+}
+
+std::string first_part(const std::string& owner) { return owner.substr(0, owner.find('/')); }
+
+bool after_unclean_end(core::Reason reason) {
+  switch (reason) {
+    case core::Reason::Expired:
+    case core::Reason::Retaken:
+    case core::Reason::Stalled: return true;
+    case core::Reason::First:
+    case core::Reason::Released:
+    case core::Reason::Transferred:
+    case core::Reason::TakenUp:
+    case core::Reason::Revoked:
+    case core::Reason::Cancelled:
+    case core::Reason::Recovered: return false;
+  }
+  return false;
+}
+
+}  // namespace
+
+void Histogram::observe(Nanos time) {
+  const double seconds = std::chrono::duration<double>(time).count();
+  std::size_t i = 0;
+  while (i < kBounds.size() && seconds > kBounds[i]) ++i;
+  counts_[i].fetch_add(1, std::memory_order_relaxed);
+  sum_.fetch_add(time.count(), std::memory_order_relaxed);
+}
+
+void Histogram::write(std::string& out, std::string_view name, std::string_view help) const {
+  head(out, name, help, "histogram");
+  std::uint64_t below = 0;
+  for (std::size_t i = 0; i < kBounds.size(); ++i) {
+    below += counts_[i].load(std::memory_order_relaxed);
+    out += cat(name, "_bucket{le=\"", number(kBounds[i]), "\"} ", below, "\n");
+  }
+  below += counts_.back().load(std::memory_order_relaxed);
+  out += cat(name, "_bucket{le=\"+Inf\"} ", below, "\n", name, "_sum ",
+             number(static_cast<double>(sum_.load()) / 1e9), "\n", name, "_count ", below, "\n");
+}
+
+void Metrics::count(std::string_view family, std::string label, std::uint64_t by) {
+  const MutexLock lock(mutex_);
+  auto found = counted_.find(family);
+  if (found == counted_.end())
+    found = counted_.emplace(family, std::map<std::string, std::uint64_t>()).first;
+  found->second[std::move(label)] += by;
+}
+
+Metrics::Seen* Metrics::seen(const std::string& resource) {
+  const auto found = seen_.find(resource);
+  if (found != seen_.end()) return &found->second;
+  if (seen_.size() >= kMostSeen) {
+    const MonoTime now = clock_.mono();
+    for (auto one = seen_.begin(); one != seen_.end();) {
+      const bool over = one->second.ended != MonoTime{} || one->second.until < now;
+      if (over && one->second.ended == MonoTime{} && held_[one->second.key] > 0) {
+        --held_[one->second.key];
+      }
+      one = over ? seen_.erase(one) : std::next(one);
+    }
+    if (seen_.size() >= kMostSeen) return nullptr;
+  }
+  return &seen_[resource];
+}
+
+void Metrics::acquired(const api::AcquireAnswer& answer) {
+  const auto* granted = std::get_if<api::Granted>(&answer);
+  if (granted == nullptr) {
+    count("stint_refusals_total",
+          std::string(core::word(std::get<api::Refused>(answer).lease.state)));
+    return;
+  }
+  if (granted->replayed) return;
+  const core::Reason reason = granted->lease.reason;
+  count("stint_grants_total", std::string(core::word(reason)));
+  if (after_unclean_end(reason)) count("stint_takeovers_total", "");
+  const MonoTime now = clock_.mono();
+  const MutexLock lock(mutex_);
+  Seen* one = seen(granted->lease.resource);
+  if (one == nullptr) return;
+  if (one->ended != MonoTime{} && one->token.next() == granted->lease.token) {
+    hand_off_.observe(now - one->ended);
+  }
+  if (one->token.issued() && one->ended == MonoTime{} && held_[one->key] > 0) --held_[one->key];
+  *one = {granted->lease.token,
+          now + granted->granted_ttl,
+          {},
+          first_part(granted->lease.owner.text())};
+  ++held_[one->key];
+}
+
+void Metrics::lost(const api::Lost& lost) {
+  count("stint_lost_leases_total", std::string(core::word(lost.cause)));
+}
+
+void Metrics::renewed(const api::HoldAnswer& answer) {
+  const auto* held = std::get_if<api::Held>(&answer);
+  if (held == nullptr) return lost(std::get<api::Lost>(answer));
+  count("stint_renewals_total", "");
+  const MonoTime now = clock_.mono();
+  const MutexLock lock(mutex_);
+  Seen* one = seen(held->lease.resource);
+  if (one == nullptr) return;
+  if (one->token == held->lease.token && one->until > now) slack_.observe(one->until - now);
+  if (one->token != held->lease.token) {
+    one->token = held->lease.token;
+    one->key = first_part(held->lease.owner.text());
+    ++held_[one->key];
+  }
+  one->until = now + held->granted_ttl;
+  one->ended = {};
+}
+
+void Metrics::released(const api::HoldAnswer& answer) {
+  const auto* held = std::get_if<api::Held>(&answer);
+  if (held == nullptr) return lost(std::get<api::Lost>(answer));
+  if (held->replayed) return;
+  count("stint_releases_total", "");
+  const MutexLock lock(mutex_);
+  const auto found = seen_.find(held->lease.resource);
+  if (found == seen_.end() || found->second.ended != MonoTime{}) return;
+  found->second.ended = clock_.mono();
+  if (held_[found->second.key] > 0) --held_[found->second.key];
+}
+
+void Metrics::other_hold(const api::HoldAnswer& answer) {
+  if (const auto* no = std::get_if<api::Lost>(&answer)) lost(*no);
+}
+
+void Metrics::fenced(core::Verdict verdict) {
+  if (verdict == core::Verdict::Admitted || verdict == core::Verdict::Done) return;
+  count("stint_refusals_total", std::string(api::word(verdict)));
+  if (verdict == core::Verdict::Stale) count("stint_stale_writes_refused_total", "store");
+}
+
+void Metrics::event(std::string_view kind) {
+  // What holders and guards elsewhere report here.
+  if (kind == "refused_stale") count("stint_stale_writes_refused_total", "remote");
+  if (kind == "skipped_overlap") count("stint_scheduled_skipped_overlap_total", "");
+}
+
+void Metrics::answered(int status) { count("stint_http_requests_total", cat(status)); }
+void Metrics::denied(std::string_view reason) {
+  count("stint_refusals_total", std::string(reason));
+}
+
+std::size_t Metrics::held_by(const std::string& key) const {
+  const MutexLock lock(mutex_);
+  const auto found = held_.find(key);
+  return found == held_.end() ? 0 : found->second;
+}
+
+std::string Metrics::text(const Facts& facts) {
+  std::string out;
+  {
+    const MutexLock lock(mutex_);
+    for (const Family& family : kFamilies) {
+      head(out, family.name, family.help, "counter");
+      const auto found = counted_.find(family.name);
+      if (family.label.empty()) {
+        out += cat(family.name, " ", found == counted_.end() ? 0 : found->second.begin()->second,
+                   "\n");
+        continue;
+      }
+      if (found == counted_.end()) continue;
+      for (const auto& [label, value] : found->second) {
+        out += cat(family.name, "{", family.label, "=\"", label, "\"} ", value, "\n");
+      }
+    }
+  }
+  head(out, "stint_waiters_vanished_total", "Clients that went away while they waited.", "counter");
+  out += cat("stint_waiters_vanished_total ", vanished.load(), "\n");
+  slack_.write(out, "stint_renewal_slack_seconds", "What was left of a lease when it was renewed.");
+  hand_off_.write(out, "stint_hand_off_seconds", "From a release to the next grant of the lease.");
+  store_time.write(out, "stint_store_seconds", "How long calls of the store took.");
+  request_time.write(out, "stint_http_request_seconds",
+                     "From the head of a request to its answer.");
+  gauge(out, "stint_waiters", "Acquires that are held open.", waiters.load());
+  gauge(out, "stint_event_streams", "Event streams that are open.", streams.load());
+  gauge(out, "stint_store_queue", "Requests that wait for the store.", queued.load());
+  gauge(out, "stint_connections", "Connections that are open.",
+        static_cast<std::int64_t>(facts.connections));
+  head(out, "stint_build_info", "The version that answers; always 1.", "gauge");
+  out += cat("stint_build_info{version=\"", facts.version, "\",generation=\"", facts.generation,
+             "\"} 1\n");
+  return out;
+}
+
+}  // namespace stint::server

@@ -1,0 +1,82 @@
+// What the server counts, as Prometheus reads it. Thread safety: any thread.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "api/lease.h"
+#include "base/mutex.h"
+#include "base/time.h"
+#include "core/fence.h"
+
+namespace stint::server {
+
+class Histogram {
+ public:
+  void observe(Nanos time);
+  void write(std::string& out, std::string_view name, std::string_view help) const;
+
+ private:
+  static constexpr std::array<double, 14> kBounds = {
+      0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30, 120};
+  std::array<std::atomic<std::uint64_t>, kBounds.size() + 1> counts_{};
+  std::atomic<std::int64_t> sum_{0};  // nanoseconds
+};
+
+class Metrics {
+ public:
+  explicit Metrics(const Clock& clock) : clock_(clock) {}
+
+  void acquired(const api::AcquireAnswer& answer);
+  void renewed(const api::HoldAnswer& answer);
+  void released(const api::HoldAnswer& answer);
+  void other_hold(const api::HoldAnswer& answer);
+  void fenced(core::Verdict verdict);
+  void answered(int status);
+  void denied(std::string_view reason);
+  void event(std::string_view kind);
+
+  Histogram store_time;    // how long a call of the store took
+  Histogram request_time;  // from head to answer
+  std::atomic<std::int64_t> waiters{0};
+  std::atomic<std::int64_t> streams{0};
+  std::atomic<std::int64_t> queued{0};
+  std::atomic<std::uint64_t> vanished{0};  // who waited and went
+
+  struct Facts {
+    std::size_t connections = 0;
+    std::string version;
+    std::string generation;
+  };
+  std::string text(const Facts& facts);
+
+  // How many leases this server has given to the key and not seen ended. For the limit alone.
+  std::size_t held_by(const std::string& key) const;
+
+ private:
+  // What this server has seen of a lease: to tell slack and hand-off. Nothing rests on it.
+  struct Seen {
+    Token token;
+    MonoTime until{};
+    MonoTime ended{};  // zero: it stands
+    std::string key;
+  };
+  void count(std::string_view family, std::string label, std::uint64_t by = 1);
+  void lost(const api::Lost& lost);
+  Seen* seen(const std::string& resource) REQUIRES(mutex_);
+
+  const Clock& clock_;
+  Histogram slack_;
+  Histogram hand_off_;
+  mutable Mutex mutex_;
+  std::map<std::string, std::map<std::string, std::uint64_t>, std::less<>> counted_
+      GUARDED_BY(mutex_);
+  std::map<std::string, Seen> seen_ GUARDED_BY(mutex_);
+  std::map<std::string, std::size_t> held_ GUARDED_BY(mutex_);
+};
+
+}  // namespace stint::server

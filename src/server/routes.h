@@ -1,0 +1,110 @@
+// What the server can be asked: one line a route. The rules are behind `api`; here requests are
+// read, rights are looked at, and answers are written.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/json_value.h"
+#include "server/answers.h"
+#include "server/caller.h"
+#include "server/metrics.h"
+#include "server/query.h"
+#include "server/server.h"
+
+namespace stint::server {
+
+// One request, on a thread that may wait for the store.
+struct Request {
+  const ServeRequest& serve;
+  const Clock& clock;
+  Metrics& metrics;
+  const Caller& caller;
+  std::map<std::string, std::string> query;
+  JsonValue body;
+  std::optional<api::Once> once;
+  std::string once_key;                      // as the caller named it; empty: none
+  std::optional<Claim> made = std::nullopt;  // by the server, since the caller gave none
+
+  api::Leases& leases() const { return *serve.backend.leases; }
+  api::Fences& fences() const { return *serve.backend.fences; }
+  api::Events& events() const { return *serve.backend.events; }
+};
+
+struct Route {
+  std::string_view method;
+  std::string_view path;
+  api::Rights rights;  // any of them; 0: everybody
+  Answer (*run)(Request& request);
+  // For the document at /v1/openapi.json.
+  std::string_view summary;
+  std::string_view takes;    // the schema of the body, or the names of the query
+  std::string_view gives;    // the schema of the answer
+  std::string_view refuses;  // "409 410": what else it may answer, besides what every route may
+};
+
+std::span<const Route> routes();
+// Only what the route knows ("a b!": both may, b must be there). Errors: Invalid.
+Status check_query(const Route& route, const std::map<std::string, std::string>& query);
+
+// ---- lease_routes.cc
+Answer acquire(Request& request);
+Answer renew(Request& request);
+Answer release(Request& request);
+Answer stall(Request& request);
+Answer check(Request& request);
+Answer progress(Request& request);
+Answer transfer(Request& request);
+Answer revoke(Request& request);
+Answer forget(Request& request);
+// ---- look_routes.cc
+Answer get_lease(Request& request);
+Answer list_leases(Request& request);
+Answer history(Request& request);
+Answer list_events(Request& request);
+Answer record_event(Request& request);
+Answer store_facts(Request& request);
+Answer list_keys(Request& request);
+Answer create_key(Request& request);
+Answer revoke_key(Request& request);
+// ---- fence_routes.cc
+Answer token_word(Request& request);
+Answer sealed_targets(Request& request);
+Answer remember_targets(Request& request);
+Answer forget_target(Request& request);
+Answer admit(Request& request);
+Answer seal(Request& request);
+Answer get_fence(Request& request);
+Answer begin_act(Request& request);
+Answer finish_act(Request& request);
+Answer get_act(Request& request);
+
+// A bid as it came, for who waits (waiters.h) and who does not.
+struct Bid {
+  std::vector<ResourceName> resources;  // sorted
+  bool listed = false;                  // asked for as a list: answered as one
+  api::AcquireRequest first;            // of resources[0]; the others differ in the name alone
+  std::optional<Claim> made;            // by the server, since the caller gave none
+  Millis wait{0};
+};
+Result<Bid> read_bid(Request& request);
+// All or nothing, in sorted order. `refused`: the first in the way.
+Result<std::vector<api::AcquireAnswer>> take_bid(Request& request, const Bid& bid);
+Answer bid_answer(Request& request, const Bid& bid,
+                  const Result<std::vector<api::AcquireAnswer>>& answers);
+
+// What can be done together with others' verbs; empty: not this request. Errors: the answer.
+Result<std::optional<api::Ask>> read_ask(Request& request, std::string_view path);
+Answer ask_answer(Request& request, const api::Ask& ask, const api::AskAnswer& answer);
+
+// ---- shared by the route files
+// The error of a resource outside of the caller's prefixes.
+Error out_of_reach(const Caller& caller, std::string_view resource);
+Result<ResourceName> read_resource(Request& request, JsonFields& fields);
+Result<ResourceName> query_resource(Request& request);
+std::string query_text(const Request& request, const std::string& name);
+Result<std::size_t> query_limit(const Request& request, std::size_t otherwise, std::size_t most);
+
+}  // namespace stint::server

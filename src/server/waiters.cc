@@ -1,0 +1,196 @@
+#include "server/waiters.h"
+
+#include <algorithm>
+
+#include "api/words.h"
+#include "base/text.h"
+#include "server/visit.h"
+
+namespace stint::server {
+namespace {
+
+constexpr Millis kLongestSleep{30'000};
+constexpr Millis kLastSecond{50};
+constexpr Millis kListPoll{250};  // several resources: any of them may be what is in the way
+
+}  // namespace
+
+// Lines may outlive this in the loop's queue; their wake-ups must not.
+Waiters::~Waiters() {
+  for (const auto& [name, line] : lines_) line->wakes.reset();
+}
+
+void Waiters::join(const VisitPtr& visit, const std::shared_ptr<Request>& request, Bid bid) {
+  const auto waiter = std::make_shared<Waiter>(visit, request, std::move(bid));
+  waiter->ttl = waiter->bid.first.terms.ttl;
+  waiter->bid.first.terms.ttl = std::min(waiter->ttl, kProvisional);
+  waiter->until = clock_.mono() + waiter->bid.wait;
+  std::string name;
+  for (const ResourceName& one : waiter->bid.resources) name += cat(one.text(), "\n");
+  auto& line = lines_[name];
+  if (!line) {
+    line = std::make_shared<Line>();
+    line->name = name;
+  }
+  line->waiting.push_back(waiter);
+  ++count_;
+  metrics_.waiters = static_cast<std::int64_t>(count_);
+  visit->call->on_gone([this, line = line, waiter] {
+    waiter->gone = true;
+    ++metrics_.vanished;
+    // Who is being asked for keeps its place until the answer is there: it must be given back.
+    if (line->asking && line->waiting.front() == waiter) return;
+    leave(line, waiter);
+  });
+  http_.later(waiter->bid.wait, [this, line = line, waiter] { time_is_up(line, waiter); });
+  if (line->waiting.size() > 1) return;
+  if (waiter->bid.resources.size() == 1) {
+    // Its first call comes when the watch stands: what changes from then on is not missed.
+    line->wakes =
+        wakes_.subscribe(waiter->bid.resources.front().text(), [this, weak = std::weak_ptr(line)] {
+          if (const auto here = weak.lock()) ask(here);
+        });
+  } else {
+    ask(line);
+  }
+}
+
+void Waiters::ask(const LinePtr& line) {
+  if (line->asking) {
+    line->again = true;
+    return;
+  }
+  if (line->waiting.empty()) return;
+  line->asking = true;
+  line->again = false;
+  const WaiterPtr waiter = line->waiting.front();
+  const bool queued = http_.work([this, line, waiter] {
+    auto answers = take_bid(*waiter->request, waiter->bid);
+    // Of one who waits one refusal is told.
+    waiter->bid.first.count_refusal = false;
+    http_.post(
+        [this, line, waiter, answers = std::move(answers)] { answered(line, waiter, answers); });
+  });
+  if (queued) return;
+  line->asking = false;
+  alarm_in(line, kListPoll);
+}
+
+void Waiters::answered(const LinePtr& line, const WaiterPtr& waiter, const Answers& answers) {
+  line->asking = false;
+  const bool refused = answers && std::holds_alternative<api::Refused>(answers->front());
+  if (!refused) {
+    leave(line, waiter);
+    if (!answers) {
+      if (!waiter->gone) finish_(waiter->visit, fault_answer(answers.error()));
+      ask(line);
+      return;
+    }
+    if (waiter->gone || waiter->done) {
+      give_back(waiter, *answers);
+    } else {
+      granted(waiter, *answers);
+    }
+    // The next in line is woken by the next change; a holder that is never heard of again runs out.
+    if (!line->waiting.empty()) alarm_in(line, kProvisional + kLastSecond);
+    return;
+  }
+  const auto& in_the_way = std::get<api::Refused>(answers->front());
+  line->last = in_the_way;
+  if (waiter->gone) {
+    leave(line, waiter);
+  } else if (clock_.mono() >= waiter->until || closed_) {
+    refuse(line, waiter);
+  }
+  if (line->waiting.empty()) return;
+  if (line->again || line->waiting.front() != waiter) return ask(line);
+  Millis next = waiter->bid.resources.size() > 1 ? kListPoll : kLongestSleep;
+  // Expiry wakes nobody.
+  if (in_the_way.retry_in) {
+    next = std::min(
+        next, in_the_way.retry_in->count() > 0 ? *in_the_way.retry_in + Millis(1) : kLastSecond);
+  }
+  alarm_in(line, next);
+}
+
+void Waiters::granted(const WaiterPtr& waiter, std::vector<api::AcquireAnswer> answers) {
+  waiter->done = true;
+  for (auto& one : answers) std::get<api::Granted>(one).provisional = waiter->ttl > kProvisional;
+  Answer answer = bid_answer(*waiter->request, waiter->bid, answers);
+  answer.sent = [this, waiter, answers](bool sent) {
+    if (!sent) give_back(waiter, answers);
+  };
+  finish_(waiter->visit, std::move(answer));
+}
+
+void Waiters::give_back(const WaiterPtr& waiter, const std::vector<api::AcquireAnswer>& answers) {
+  // If there is no thread for it, it runs out by itself.
+  (void)http_.work([waiter, answers] {
+    for (const auto& one : answers) {
+      const auto& granted = std::get<api::Granted>(one);
+      auto resource = ResourceName::parse(granted.lease.resource);
+      if (!resource) continue;
+      (void)waiter->request->leases().release(
+          {*resource, granted.lease.token, waiter->bid.first.claim, waiter->bid.first.owner,
+           granted.hint},
+          false);
+    }
+  });
+}
+
+void Waiters::refuse(const LinePtr& line, const WaiterPtr& waiter) {
+  waiter->done = true;
+  leave(line, waiter);
+  if (closed_) {
+    finish_(waiter->visit,
+            error_answer(503, unavailable("the server is stopping: ask again"), Millis(1000)));
+    return;
+  }
+  if (!line->last) {
+    finish_(waiter->visit,
+            error_answer(503, unavailable("the store did not answer in time"), Millis(1000)));
+    return;
+  }
+  metrics_.acquired(api::AcquireAnswer(*line->last));
+  finish_(waiter->visit,
+          acquire_answer(api::AcquireAnswer(*line->last), std::nullopt, clock_.wall()));
+}
+
+void Waiters::leave(const LinePtr& line, const WaiterPtr& waiter) {
+  const auto at = std::find(line->waiting.begin(), line->waiting.end(), waiter);
+  if (at == line->waiting.end()) return;
+  line->waiting.erase(at);
+  --count_;
+  metrics_.waiters = static_cast<std::int64_t>(count_);
+  if (!line->waiting.empty()) return;
+  line->wakes.reset();
+  const auto known = lines_.find(line->name);
+  if (known != lines_.end() && known->second == line) lines_.erase(known);
+}
+
+void Waiters::alarm_in(const LinePtr& line, Millis time) {
+  const std::uint64_t mine = ++line->alarm;
+  http_.later(time, [this, line, mine] {
+    if (line->alarm == mine) ask(line);
+  });
+}
+
+void Waiters::time_is_up(const LinePtr& line, const WaiterPtr& waiter) {
+  if (waiter->done || waiter->gone) return;
+  // Being asked for: the answer decides.
+  if (line->asking && !line->waiting.empty() && line->waiting.front() == waiter) return;
+  const bool here =
+      std::find(line->waiting.begin(), line->waiting.end(), waiter) != line->waiting.end();
+  if (here) refuse(line, waiter);
+}
+
+void Waiters::close() {
+  closed_ = true;
+  const auto lines = lines_;
+  for (const auto& [name, line] : lines) {
+    const auto waiting = line->waiting;
+    for (const WaiterPtr& one : waiting) time_is_up(line, one);
+  }
+}
+
+}  // namespace stint::server

@@ -1,0 +1,91 @@
+// Acquires that are held open until the lease is had: first come, first served among those of this
+// server. Only who is first in line asks the store; across servers and direct clients the store's
+// own order decides, and nobody is passed over for ever by it.
+//
+// What was waited for may come to nobody: the client may be gone. So such a grant is provisional:
+// it stands for min(ttl, 5 s) until its first renewal, and is released at once when the client is
+// seen to be gone. The loop's.
+#pragma once
+
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "server/routes.h"
+#include "server/wakes.h"
+
+namespace stint::server {
+
+struct Visit;  // one request and how it is answered
+using VisitPtr = std::shared_ptr<Visit>;
+
+constexpr Millis kProvisional{5000};
+
+class Waiters {
+ public:
+  using Finish = std::function<void(const VisitPtr&, Answer)>;
+  Waiters(const ServeRequest& serve, const Clock& clock, net::http::Server& http, Wakes& wakes,
+          Metrics& metrics, Finish finish)
+      : serve_(serve),
+        clock_(clock),
+        http_(http),
+        wakes_(wakes),
+        metrics_(metrics),
+        finish_(std::move(finish)) {}
+  ~Waiters();
+  Waiters(const Waiters&) = delete;
+  Waiters& operator=(const Waiters&) = delete;
+
+  // `request` must live as long as the visit.
+  void join(const VisitPtr& visit, const std::shared_ptr<Request>& request, Bid bid);
+  std::size_t count() const { return count_; }
+  // Nobody is held open any more: each is refused, and may ask elsewhere.
+  void close();
+
+ private:
+  struct Waiter {
+    VisitPtr visit;
+    std::shared_ptr<Request> request;
+    Bid bid;
+    Millis ttl{0};  // that was asked for
+    MonoTime until{};
+    bool gone = false;
+    bool done = false;
+    Waiter(VisitPtr who, std::shared_ptr<Request> how, Bid what)
+        : visit(std::move(who)), request(std::move(how)), bid(std::move(what)) {}
+  };
+  using WaiterPtr = std::shared_ptr<Waiter>;
+  struct Line {
+    std::string name;
+    std::list<WaiterPtr> waiting;
+    std::unique_ptr<Wakes::Subscription> wakes;
+    bool asking = false;
+    bool again = false;  // woken while asking
+    std::uint64_t alarm = 0;
+    std::optional<api::Refused> last;
+  };
+  using LinePtr = std::shared_ptr<Line>;
+  using Answers = Result<std::vector<api::AcquireAnswer>>;
+
+  void ask(const LinePtr& line);
+  void answered(const LinePtr& line, const WaiterPtr& waiter, const Answers& answers);
+  void granted(const WaiterPtr& waiter, std::vector<api::AcquireAnswer> answers);
+  void give_back(const WaiterPtr& waiter, const std::vector<api::AcquireAnswer>& answers);
+  void refuse(const LinePtr& line, const WaiterPtr& waiter);
+  void leave(const LinePtr& line, const WaiterPtr& waiter);
+  void alarm_in(const LinePtr& line, Millis time);
+  void time_is_up(const LinePtr& line, const WaiterPtr& waiter);
+
+  const ServeRequest& serve_;
+  const Clock& clock_;
+  net::http::Server& http_;
+  Wakes& wakes_;
+  Metrics& metrics_;
+  const Finish finish_;
+  std::map<std::string, LinePtr> lines_;
+  std::size_t count_ = 0;
+  bool closed_ = false;
+};
+
+}  // namespace stint::server

@@ -1,0 +1,234 @@
+"""kill -9 of the server under load, restarts, two servers on one store: no acknowledged grant lost, no token
+repeated, no lease granted to two, and the same answer to the same request afterwards."""
+import http.client
+import json
+import os
+import pwd
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+
+from harness import STINT, Client, Server, TestCase, claim, count, main, until
+
+CLIENTS = count('STINT_LOAD', 16)
+KILLS = count('STINT_KILLS', 3)
+RESOURCES = 12
+
+
+class Load:
+    """Clients that take and give back leases; what was acknowledged is written down."""
+
+    def __init__(self, ports):
+        self.ports, self.over = ports, threading.Event()
+        self.lock = threading.Lock()
+        self.grants = []      # (resource, token, claim, from, to): held for sure between the two moments
+        self.requests = []    # (path, body, key, status, answer) that were acknowledged
+        self.calls = self.repeated = 0
+
+    def ask(self, state, path, body, key):
+        """Until it is answered, always with the same idempotency key."""
+        while True:
+            try:
+                if state.get('client') is None:
+                    state['client'] = Client(random.choice(self.ports), timeout=20)
+                answer = state['client'].post(path, body, headers={'Idempotency-Key': key})
+                if answer.status not in (503, 504):
+                    self.calls += 1
+                    return answer
+            except (OSError, http.client.HTTPException):
+                pass
+            self.repeated += 1
+            if state.get('client'):
+                state['client'].close()
+            state['client'] = None
+            if self.over.wait(0.02) and state.setdefault('patience', time.monotonic() + 60) < time.monotonic():
+                raise AssertionError('nobody answers any more')
+
+    def run(self, i):
+        state, order = {}, random.Random(i)
+        while not self.over.is_set():
+            body = {'resource': f'r{order.randrange(RESOURCES)}', 'owner': f'c{i}', 'claim': claim(), 'ttl_ms': 600_000}
+            key = claim()
+            answer = self.ask(state, '/v1/acquire', body, key)
+            begin = time.monotonic()
+            if answer.status != 200:
+                assert answer.status == 409, answer
+                continue
+            got = answer.json
+            # Somebody else's release in between would be a second grant: the check must still say that it is ours.
+            hold = {'resource': body['resource'], 'token': got['token'], 'claim': body['claim']}
+            checked = self.ask(state, '/v1/check', hold, key)
+            assert checked.status == 200, (got, checked)
+            end = time.monotonic()
+            key2 = claim()
+            released = self.ask(state, '/v1/release', hold, key2)
+            assert released.status == 200, released
+            with self.lock:
+                self.grants.append((body['resource'], got['token'], body['claim'], begin, end))
+                self.requests.append(('/v1/acquire', body, key, answer))
+                self.requests.append(('/v1/release', hold, key2, released))
+
+    def check(self, test):
+        by_resource = {}
+        for resource, token, who, begin, end in self.grants:
+            by_resource.setdefault(resource, []).append((token, who, begin, end))
+        for resource, grants in by_resource.items():
+            tokens = [token for token, *_ in grants]
+            test.assertEqual(len(tokens), len(set(tokens)), f'{resource}: a token twice')
+            grants.sort()
+            for (_, _, _, end), (token, _, begin, _) in zip(grants, grants[1:]):
+                test.assertLessEqual(end, begin, f'{resource}: token {token} while the one before was held')
+
+    def replay(self, test, port):
+        """Every mutating call again, with its key: the same answer."""
+        c = Client(port)
+        for path, body, key, first in self.requests[-400:]:
+            again = c.post(path, body, headers={'Idempotency-Key': key})
+            test.assertEqual(again.status, first.status, (path, first, again))
+            test.assertTrue(again.json['replayed'])
+            for name in ('token', 'owner', 'generation', 'held', 'state', 'granted_ttl_ms'):
+                test.assertEqual(again.json[name], first.json[name], (path, name))
+        c.close()
+
+
+def under_load(load, work):
+    wrong = []
+
+    def guarded(i):
+        try:
+            load.run(i)
+        except BaseException as error:  # noqa: told below
+            wrong.append(error)
+            load.over.set()
+    threads = [threading.Thread(target=guarded, args=(i,)) for i in range(CLIENTS)]
+    for thread in threads:
+        thread.start()
+    try:
+        work()
+    finally:
+        load.over.set()
+        for thread in threads:
+            thread.join()
+    if wrong:
+        raise wrong[0]
+
+
+def progress(load, more=20):
+    target = len(load.grants) + more
+    until(lambda: len(load.grants) >= target or load.over.is_set(), 'the clients get on')
+
+
+class Crash(TestCase):
+    # EVIDENCE-OF: G1 G2 G11
+    def test_killed_under_load_and_started_again(self):
+        with Server() as server:
+            load = Load([server.port])
+
+            def kills():
+                for _ in range(KILLS):
+                    progress(load)
+                    server.kill()
+                    server.start()
+                progress(load)
+            under_load(load, kills)
+            load.check(self)
+            load.replay(self, server.port)
+            print(f'{KILLS} kills under {CLIENTS} clients: {len(load.grants)} grants, {load.repeated} requests repeated, '
+                  f'0 lost, 0 tokens twice, 0 held by two')
+
+    def test_a_run_outlives_a_short_restart(self):
+        with Server() as server:
+            words = [STINT, 'run', 'r', '--ttl', '20s', '--store', server.url, '--', 'sh', '-c',
+                     f'touch {server.dir}/began; while [ ! -e {server.dir}/end ]; do sleep 0.05; done']
+            run = subprocess.Popen(words, env=server.env, stderr=subprocess.PIPE, text=True)
+            until(lambda: os.path.exists(f'{server.dir}/began'), 'the run began')
+            renewed = server.client().get('/v1/lease?resource=r').json['renewed_at_ms']
+            server.kill()
+            server.start()
+            c = server.client()
+            until(lambda: c.get('/v1/lease?resource=r').json['renewed_at_ms'] > renewed + 1000, 'it renewed afterwards')
+            open(f'{server.dir}/end', 'w').close()
+            _, said = run.communicate(timeout=60)
+            self.assertEqual(run.returncode, 0, said)
+
+    # EVIDENCE-OF: G6 G7
+    def test_a_run_is_stopped_when_the_server_stays_away(self):
+        with Server() as server:
+            words = [STINT, 'run', 'r', '--ttl', '3s', '--store', server.url, '--', 'sh', '-c',
+                     f'echo $$ > {server.dir}/pid.new; mv {server.dir}/pid.new {server.dir}/pid; exec sleep 1000']
+            run = subprocess.Popen(words, env=server.env, stderr=subprocess.PIPE, text=True)
+            until(lambda: os.path.exists(f'{server.dir}/pid'), 'the run began')
+            server.kill()
+            _, said = run.communicate(timeout=60)
+            self.assertEqual(run.returncode, 75, said)
+            with open(f'{server.dir}/pid') as file:
+                pid = int(file.read())
+            self.assertFalse(os.path.exists(f'/proc/{pid}') and 'sleep' in open(f'/proc/{pid}/comm').read())
+
+
+class Postgres:
+    def __init__(self):
+        self.dir = tempfile.mkdtemp(prefix='stint-pg-')
+        self.bin = '/usr/lib/postgresql/15/bin/'
+        self.as_user = []
+        if os.getuid() == 0:
+            user = pwd.getpwnam('postgres')
+            os.chown(self.dir, user.pw_uid, user.pw_gid)
+            self.as_user = ['setpriv', '--reuid', 'postgres', '--regid', 'postgres', '--clear-groups']
+        data = f'{self.dir}/data'
+        subprocess.run([*self.as_user, self.bin + 'initdb', '-D', data, '-A', 'trust', '-U', 'postgres', '--no-sync'], check=True,
+                       capture_output=True, cwd='/')
+        with socket.socket() as sock:
+            sock.bind(('127.0.0.1', 0))
+            self.port = sock.getsockname()[1]
+        self.process = subprocess.Popen([*self.as_user, self.bin + 'postgres', '-D', data, '-c', 'listen_addresses=127.0.0.1', '-c',
+                                         f'port={self.port}', '-c', f'unix_socket_directories={self.dir}'], cwd='/',
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.url = f'postgres://postgres@127.0.0.1:{self.port}/postgres'
+        until(lambda: subprocess.run([self.bin + 'pg_isready', '-h', '127.0.0.1', '-p', str(self.port)],
+                                     capture_output=True).returncode == 0, 'PostgreSQL is ready')
+
+    def close(self):
+        self.process.send_signal(signal.SIGQUIT)
+        self.process.wait()
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+
+class TwoServers(TestCase):
+    # EVIDENCE-OF: G1 G2
+    def test_one_of_two_on_one_database_is_killed(self):
+        database = Postgres()
+        self.addCleanup(database.close)
+        with Server(store=database.url) as one, Server(store=database.url) as two:
+            load = Load([one.port, two.port])
+
+            def kill_one():
+                progress(load)
+                one.kill()
+                progress(load)
+                one.start()
+                progress(load)
+            under_load(load, kill_one)
+            load.check(self)
+            load.replay(self, two.port)
+            # What waits at one is woken by a release at the other.
+            a, b = one.client(), two.client()
+            granted = a.acquire('across')
+            got = []
+            waiter = threading.Thread(target=lambda: got.append(b.acquire('across', wait_ms=60_000)))
+            waiter.start()
+            watcher = two.client()
+            until(lambda: b'\nstint_waiters 1\n' in watcher.get('/metrics').body, 'it waits')
+            a.post('/v1/release', {'resource': 'across', 'token': granted.json['token'], 'claim': granted.claim})
+            waiter.join()
+            self.assertEqual(got[0].status, 200)
+            print(f'two servers: {len(load.grants)} grants, {load.repeated} requests repeated')
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,219 @@
+"""A real `stint serve`, asked by a client that is not ours: what goes over the wire is what counts.
+
+Nothing here sleeps and hopes: until() waits for a condition, with a deadline that only a fault meets.
+"""
+import http.client
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+
+STINT = os.environ.get('STINT_BINARY', os.path.join(os.path.dirname(__file__), '../../build/stint'))
+PATIENCE = 60
+
+
+def count(name, slice_):
+    """How many: a slice in `make test`, the whole by an environment variable."""
+    return int(os.environ.get(name, slice_))
+
+
+def until(condition, what, patience=PATIENCE):
+    deadline = time.monotonic() + patience
+    while True:
+        got = condition()
+        if got:
+            return got
+        if time.monotonic() > deadline:
+            raise AssertionError(f'never: {what}')
+        time.sleep(0.01)
+
+
+def claim():
+    return os.urandom(16).hex()
+
+
+class Answer:
+    def __init__(self, status, headers, body):
+        self.status, self.headers, self.body = status, headers, body
+
+    @property
+    def json(self):
+        return json.loads(self.body)
+
+    @property
+    def code(self):
+        return self.json['error']['code']
+
+    def __repr__(self):
+        return f'{self.status} {self.body[:300]!r}'
+
+
+class Client:
+    """One keep-alive connection."""
+
+    def __init__(self, port, key=None, timeout=PATIENCE):
+        self.port, self.key, self.timeout = port, key, timeout
+        self.conn = http.client.HTTPConnection('127.0.0.1', port, timeout=timeout)
+
+    def call(self, method, path, body=None, headers=None, raw=None):
+        sent = dict(headers or {})
+        if self.key:
+            sent.setdefault('Authorization', f'Bearer {self.key}')
+        data = raw if raw is not None else (json.dumps(body) if body is not None else None)
+        if data is not None:
+            sent.setdefault('Content-Type', 'application/json')
+        self.conn.request(method, path, data, sent)
+        answer = self.conn.getresponse()
+        return Answer(answer.status, dict((k.lower(), v) for k, v in answer.getheaders()), answer.read())
+
+    def post(self, path, body=None, **more):
+        return self.call('POST', path, body if body is not None else {}, **more)
+
+    def get(self, path, **more):
+        return self.call('GET', path, **more)
+
+    def acquire(self, resource, owner='ann', ttl_ms=60_000, **more):
+        mine = more.pop('claim', None) or claim()
+        headers = more.pop('headers', None)
+        body = {'resource': resource, 'owner': owner, 'claim': mine, 'ttl_ms': ttl_ms, **more}
+        answer = self.post('/v1/acquire', body, headers=headers)
+        answer.claim = mine
+        return answer
+
+    def close(self):
+        self.conn.close()
+
+
+class Server:
+    """`stint serve` on a store of its own."""
+
+    def __init__(self, *options, store=None, env=None, port=0, directory=None):
+        self.own = directory is None
+        self.dir = directory or tempfile.mkdtemp(prefix='stint-server-', dir=os.environ.get('TMPDIR'))
+        self.store = store or f'sqlite:{self.dir}/store.db'
+        self.env = {**os.environ, 'XDG_STATE_HOME': f'{self.dir}/state', 'XDG_CONFIG_HOME': f'{self.dir}/config',
+                    'STINT_STORE': self.store, **(env or {})}
+        for name in ('STINT_KEY', 'STINT_KEY_FILE', 'http_proxy', 'https_proxy'):
+            self.env.pop(name, None)
+        self.options = list(options)
+        self.process, self.port, self.clients = None, port, []
+        self.log = f'{self.dir}/serve.log'
+
+    def start(self):
+        words = [STINT, 'serve', '--listen', f'127.0.0.1:{self.port}', *self.options]
+        if '--demo' in self.options:
+            self.env.pop('STINT_STORE', None)
+        begin = os.path.getsize(self.log) if os.path.exists(self.log) else 0
+        with open(self.log, 'ab') as log:
+            self.process = subprocess.Popen(words, env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+        def listening():
+            if self.process.poll() is not None:
+                raise AssertionError(f'the server ended: {self.text()}')
+            found = re.search(r'listening on https?://[^ ]*:(\d+)', self.text()[begin:])
+            return int(found.group(1)) if found else None
+        self.port = until(listening, 'the server listens')
+        return self
+
+    def text(self):
+        with open(self.log, errors='replace') as log:
+            return log.read()
+
+    def client(self, key=None, timeout=PATIENCE):
+        self.clients.append(Client(self.port, key, timeout))
+        return self.clients[-1]
+
+    def stint(self, *words, key=None, store=None, check=True, timeout=PATIENCE):
+        env = dict(self.env)
+        if store:
+            env['STINT_STORE'] = store
+        if key:
+            env['STINT_KEY'] = key
+        done = subprocess.run([STINT, *words], env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              timeout=timeout)
+        if check and done.returncode != 0:
+            raise AssertionError(f'{words}: {done.returncode} {done.stderr}')
+        return done
+
+    def key(self, name, allow, *more):
+        return self.stint('key', 'create', name, '--allow', allow, *more, '-q').stdout.strip()
+
+    @property
+    def url(self):
+        return f'http://127.0.0.1:{self.port}'
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self):
+        if self.process and self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            try:
+                self.process.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                self.kill()
+                raise
+        return self.process.returncode
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, *_):
+        for one in self.clients:
+            one.close()
+        try:
+            if self.process and self.process.poll() is None:
+                self.stop()
+        finally:
+            if self.own:
+                shutil.rmtree(self.dir, ignore_errors=True)
+
+
+def raw(port, data, end=True, patience=PATIENCE):
+    """Sends bytes as they are; all that comes back until the other side closes."""
+    with socket.create_connection(('127.0.0.1', port), timeout=patience) as sock:
+        try:
+            sock.sendall(data)
+            if end:
+                sock.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+        got = b''
+        while True:
+            try:
+                piece = sock.recv(65536)
+            except OSError:
+                return got
+            if not piece:
+                return got
+            got += piece
+
+
+def in_threads(count_, work):
+    """work(i) in threads of their own; the first failure is raised."""
+    wrong = []
+
+    def one(i):
+        try:
+            work(i)
+        except BaseException as error:  # noqa: told to who waits
+            wrong.append(error)
+    threads = [threading.Thread(target=one, args=(i,)) for i in range(count_)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if wrong:
+        raise wrong[0]
+
+
+main = unittest.main
+TestCase = unittest.TestCase

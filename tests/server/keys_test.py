@@ -1,0 +1,277 @@
+"""Who may come in: keys, prefixes, owners, rights; and what is refused cleanly without leaking a thing."""
+import http.client
+import json
+import os
+import socket
+import subprocess
+import time
+
+from harness import STINT, Client, Server, TestCase, claim, main, raw, until
+
+
+class Keys(TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server('--log', 'json+all', '--header-timeout', '1s', '--body-timeout', '1s').start()
+        # Before the first key everybody on this machine comes in.
+        cls.before = cls.server.client().get('/v1/store').status
+        cls.key = cls.server.key('ci', 'acquire,read', '--prefix', 'team-a/')
+        cls.root = cls.server.key('root', 'read,acquire,admit,operate,admin')
+        until(lambda: cls.server.client().get('/v1/store').status == 401, 'the server knows that there are keys')
+        cls.ci = cls.server.client(cls.key)
+        cls.admin = cls.server.client(cls.root)
+        until(lambda: cls.admin.get('/v1/store').status == 200, 'the server knows the second key')
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.__exit__()
+
+    def tearDown(self):
+        # The server lives.
+        self.assertEqual(self.server.client().get('/healthz').status, 200)
+
+    def test_before_the_first_key_loopback_is_open(self):
+        self.assertEqual(self.before, 200)
+
+    def test_no_key_a_wrong_key_and_half_a_key(self):
+        secret = self.key
+        wrong = secret[:-1] + ('0' if secret[-1] != '0' else '1')
+        for shown in (None, 'x', wrong, secret[:-2], secret + '0', secret.upper(), 'stint_' + '0' * 16 + '_' + '0' * 64):
+            answer = self.server.client(shown).get('/v1/leases')
+            self.assertEqual((answer.status, answer.code), (401, 'denied'), shown)
+            self.assertEqual(answer.headers['www-authenticate'], 'Bearer')
+        for header in ('Basic ' + secret, 'bearer ' + secret, 'Bearer  ' + secret, secret):
+            answer = self.server.client().get('/v1/leases', headers={'Authorization': header})
+            self.assertEqual(answer.status, 401, header)
+
+    def test_an_expired_and_a_revoked_key(self):
+        short = self.server.key('short', 'read', '--expires', '300ms')
+        until(lambda: 'has expired' in self.server.client(short).get('/v1/store').body.decode(), 'the key expires')
+        gone = self.server.key('gone', 'read')
+        c = self.server.client(gone)
+        until(lambda: c.get('/v1/store').status == 200, 'the new key is known')
+        self.server.stint('key', 'revoke', 'gone')
+        until(lambda: c.get('/v1/store').status == 401, 'the revoked key is refused')
+        self.assertIn('revoked', c.get('/v1/store').body.decode())
+        kinds = [one['kind'] for one in self.admin.get('/v1/events?limit=1000').json['events']]
+        self.assertIn('key_created', kinds)
+        self.assertIn('key_revoked', kinds)
+        listed = json.loads(self.server.stint('key', 'ls', '--json').stdout)
+        self.assertEqual([one['name'] for one in listed if one['revoked_at_ms']], ['gone'])
+        self.assertNotIn(gone.split('_')[2], json.dumps(listed))
+
+    def test_another_prefix_is_out_of_reach(self):
+        self.assertEqual(self.ci.acquire('team-a/x').status, 200)
+        for name in ('team-b/x', 'team-a', 'x', 'team-a%2fx', 'TEAM-A/x', 'team\u2010a/x'):
+            answer = self.ci.acquire(name)
+            self.assertEqual((answer.status, answer.code), (403, 'denied'), name)
+        self.assertEqual(self.ci.get('/v1/lease?resource=team-b/x').status, 403)
+        self.assertEqual(self.ci.get('/v1/history?resource=team-b/x').status, 403)
+        self.admin.acquire('team-b/secret')
+        self.assertNotIn(b'team-b', self.ci.get('/v1/leases').body)
+        self.assertNotIn(b'team-b', self.ci.get('/v1/events?limit=1000').body)
+        self.assertEqual(self.ci.get('/v1/leases?prefix=team-b/').status, 403)
+        both = {'resources': ['team-a/1', 'team-b/1'], 'owner': 'o', 'ttl_ms': 9000}
+        self.assertEqual(self.ci.post('/v1/acquire', both).status, 403)
+
+    def test_a_key_does_what_it_allows(self):
+        granted = self.ci.acquire('team-a/rights').json
+        order = {'resource': 'team-a/rights', 'token': granted['token'], 'why': 'w', 'by': 'b'}
+        for path in ('/v1/revoke', '/v1/transfer', '/v1/forget', '/v1/keys', '/v1/fences/admit'):
+            self.assertEqual(self.ci.post(path, order).status, 403, path)
+        reader = self.server.client(self.server.key('reader', 'read'))
+        until(lambda: reader.get('/v1/store').status == 200, 'the new key is known')
+        self.assertEqual(reader.acquire('team-a/r').status, 403)
+        self.assertEqual(reader.get('/metrics').status, 200)
+        self.assertEqual(self.server.client().get('/metrics').status, 401)
+        made = self.admin.post('/v1/keys', {'name': 'by-http', 'allow': ['read']})
+        self.assertTrue(made.json['secret'].startswith('stint_'))
+        too_much = self.admin.post('/v1/keys', {'name': 'more', 'allow': ['queue']})
+        self.assertEqual(too_much.status, 403)
+
+    def test_the_owner_is_the_key_and_the_label(self):
+        self.assertEqual(self.ci.acquire('team-a/o', owner='run-1').json['owner'], 'ci/run-1')
+        # Nobody speaks in another's name; two runs with one key are two owners.
+        spoofed = self.ci.acquire('team-a/o2', owner='root/run-1')
+        self.assertEqual(spoofed.json['owner'], 'ci/root/run-1')
+        hold = {'resource': 'team-a/o', 'token': 1, 'claim': claim(), 'owner': 'run-1'}
+        self.assertEqual(self.ci.post('/v1/renew', {**hold, 'ttl_ms': 9000}).json['error']['cause'], 'not_holder')
+        self.assertEqual(self.ci.acquire('team-a/o', owner='run-2').status, 409)
+        told = {'event': {'at_ms': 1, 'kind': 'note', 'resource': 'team-a/o', 'owner': 'root/x'}}
+        self.assertEqual(self.ci.post('/v1/events', told).status, 200)
+        mine = [one for one in self.ci.get('/v1/events?limit=1000').json['events'] if one['kind'] == 'note']
+        self.assertEqual(mine[0]['owner'], 'ci/root/x')
+
+    def test_an_idempotency_key_is_of_its_api_key(self):
+        body = {'resource': 'team-a/idem', 'owner': 'o', 'claim': claim(), 'ttl_ms': 9000}
+        self.assertEqual(self.ci.post('/v1/acquire', body, headers={'Idempotency-Key': 'k'}).status, 200)
+        other = self.admin.post('/v1/acquire', {**body, 'claim': claim()}, headers={'Idempotency-Key': 'k'})
+        self.assertEqual(other.status, 409)
+
+    def test_the_command_line_with_a_key(self):
+        ran = self.server.stint('run', 'team-a/cli', '--owner', 'me', '--', 'true', store=self.server.url, key=self.key)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.assertEqual(self.ci.get('/v1/lease?resource=team-a/cli').json['owner'], 'ci/me')
+        path = self.server.dir + '/key'
+        with open(path, 'w') as file:
+            file.write(self.key + '\n')
+        self.server.env['STINT_KEY_FILE'] = path
+        token = self.server.stint('acquire', 'team-a/cli2', store=self.server.url).stdout.strip()
+        self.server.stint('release', 'team-a/cli2', '--token', token, store=self.server.url)
+        self.server.env.pop('STINT_KEY_FILE')
+        self.assertEqual(self.server.stint('ls', store=self.server.url, check=False).returncode, 77)
+        self.assertEqual(self.server.stint('acquire', 'x', store=self.server.url, key=self.key, check=False).returncode, 77)
+        keys = self.server.stint('key', 'ls', store=self.server.url, key=self.root).stdout
+        self.assertIn('team-a/', keys)
+
+    def test_hostile_names(self):
+        bad = ('', '\u0000', 'a\u0000b', 'a\nb', '\u2028', 'x' * 513, '\u0085')
+        for name in bad:
+            self.assertEqual(self.admin.acquire(name).status, 400, repr(name))
+        self.assertEqual(self.admin.acquire('x' * 512).status, 200)
+        for query in ('%00', '%', '%zz', '%2', 'a%ff', 'a&resource=b', ''):
+            self.assertEqual(self.admin.get(f'/v1/lease?resource={query}').status, 400, query)
+        # Names are names, never paths; a path is never decoded.
+        for name in ('../../etc/passwd', '%2e%2e/x', '/v1/keys', 'a/../b'):
+            answer = self.admin.acquire(name)
+            self.assertEqual((answer.status, answer.json.get('resource')), (200, name))
+        for path in ('/v1/../v1/keys', '/v1/%6beys', '/V1/keys', '//v1/keys', '/v1/keys/', '/', '/v1'):
+            self.assertEqual(self.admin.get(path).status, 404, path)
+        self.assertEqual(self.admin.get('/v1/acquire').status, 405)
+        # Look-alikes are different names.
+        self.assertEqual(self.admin.acquire('caf\u00e9').status, 200)
+        self.assertEqual(self.admin.acquire('cafe\u0301').status, 200)
+
+    def test_hostile_json(self):
+        good = '{"resource":"j","owner":"o","ttl_ms":9000}'
+        bad = ['', '{', '[]', 'null', '1', '"x"', good + '{}', good[:-1], good.replace('9000', '9000.5'), good.replace('9000', '9e3'),
+               good.replace('9000', '"9000"'), good.replace('9000', '-1'), good.replace('9000', 'true'),
+               good.replace('9000', '99999999999999999999'), good.replace('9000', '09000'), good.replace('"j"', '["j"]'),
+               good.replace('"o"', '{}'), good.replace('"owner"', '"resource"'), good.replace('"owner":"o"', '"owner":"o","owner":"p"'),
+               good.replace('"owner":"o"', '"owner":"o","extra":1'), good.replace('"j"', '"\\ud800"'), good.replace('"j"', '"\\x"'),
+               good.replace('"j"', '"a\tb"'), '[' * 100_000, '{"a":' * 50_000, good.replace('"j"', '"' + 'x' * 5000 + '"'), "{'a':1}",
+               '{"a":1,}', '/**/{}', '\ufeff' + good]
+        for text in bad:
+            answer = self.admin.call('POST', '/v1/acquire', raw=text.encode())
+            self.assertEqual((answer.status, answer.code), (400, 'invalid'), text[:80])
+        self.assertEqual(self.admin.call('POST', '/v1/acquire', raw=b'{"resource":"\xff"}').status, 400)
+        self.assertEqual(self.admin.call('POST', '/v1/acquire', raw=good.encode()).status, 200)
+
+    def test_hostile_http(self):
+        port, auth = self.server.port, f'Authorization: Bearer {self.root}\r\n'
+        body = json.dumps({'resource': 'h', 'owner': 'o', 'ttl_ms': 9000})
+
+        def post(more, text=body):
+            return raw(port, f'POST /v1/acquire HTTP/1.1\r\nHost: x\r\n{auth}{more}\r\n{text}'.encode())
+        n = len(body)
+        for more in (f'Content-Length: {n}\r\nContent-Length: {n}\r\n', f'Content-Length: {n}\r\nContent-Length: {n + 1}\r\n',
+                     f'Content-Length: {n}\r\nTransfer-Encoding: chunked\r\n', 'Content-Length: -1\r\n', 'Content-Length: 1x\r\n',
+                     'Content-Length: 99999999999999999999\r\n', 'Transfer-Encoding: gzip\r\n', 'X : y\r\n', ' folded\r\n',
+                     'Content-Length: 5\n'):
+            self.assertRegex(post(more), rb'^HTTP/1.1 400 ', more)
+        self.assertRegex(post('Content-Length: 300000\r\n'), rb'^HTTP/1.1 413 ')
+        self.assertRegex(raw(port, b'GET /healthz HTTP/1.1\r\nHost: x\r\nX: ' + b'y' * 100_000 + b'\r\n\r\n'), rb'^HTTP/1.1 431 ')
+        self.assertRegex(raw(port, b'GET /healthz HTTP/1.1\r\nHost: x\r\n' + b'A: b\r\n' * 500 + b'\r\n'), rb'^HTTP/1.1 4(00|31) ')
+        self.assertRegex(raw(port, b'\x16\x03\x01\x02\x00\x01\x00'), rb'^(HTTP/1.1 400 |$)')
+        self.assertRegex(raw(port, b'GET http://evil/ HTTP/1.1\r\nHost: x\r\n\r\n'), rb'^HTTP/1.1 400 ')
+        # Pipelined requests are answered one after the other, in order.
+        two = (f'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\nGET /v1/lease?resource=h HTTP/1.1\r\nHost: x\r\n{auth}\r\n'
+               f'GET /nothing HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')
+        answers = raw(port, two.encode(), end=False)
+        self.assertEqual([piece[:3] for piece in answers.split(b'HTTP/1.1 ')[1:]], [b'200', b'200', b'404'])
+
+    def test_slow_clients_are_cut_off(self):
+        port = self.server.port
+        begin = time.monotonic()
+        self.assertRegex(raw(port, b'GET /healthz HTTP/1.1\r\nHost:', end=False), rb'^HTTP/1.1 408 ')
+        head = f'POST /v1/acquire HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {self.root}\r\nContent-Length: 100\r\n\r\n{{"a'
+        self.assertRegex(raw(port, head.encode(), end=False), rb'^HTTP/1.1 408 ')
+        self.assertLess(time.monotonic() - begin, 50)
+
+    def test_nothing_leaks_into_the_log(self):
+        mine = claim()
+        self.ci.acquire('team-a/log', claim=mine, note='a private note')
+        self.server.client('stint_' + 'f' * 16 + '_' + 'e' * 64).get('/v1/leases')
+        until(lambda: '"status":401' in self.server.text(), 'the refusal is logged')
+        log = self.server.text()
+        for secret in (self.key, self.root, self.key.split('_')[2], 'e' * 64, mine, 'a private note', 'team-a/log'):
+            self.assertNotIn(secret, log)
+        self.assertIn('"key":"ci"', log)
+        for line in log.splitlines():
+            if line.startswith('{'):
+                json.loads(line)
+
+
+class Doors(TestCase):
+    def test_without_a_key_only_loopback(self):
+        server = Server()
+        done = subprocess.run([STINT, 'serve', '--listen', '0.0.0.0:0'], env=server.env, capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn('loopback', done.stderr)
+
+    def test_demo_has_a_store_of_its_own(self):
+        with Server('--demo') as server:
+            self.assertEqual(server.client().acquire('d').status, 200)
+            self.assertFalse(os.path.exists(server.dir + '/state/stint/stint.db'))
+        done = subprocess.run([STINT, 'serve', '--demo', '--listen', '0.0.0.0:0'], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 2, done.stderr)
+
+    def test_limits_of_rate_leases_waiters_and_connections(self):
+        with Server('--rate', '5', '--max-leases', '2', '--max-waiters', '1', '--max-connections', '3') as server:
+            key = server.key('k', 'acquire,read')
+            c = server.client(key)
+            until(lambda: server.client().get('/v1/store').status == 401, 'keys are known') if False else None
+            until(lambda: c.get('/v1/store').json.get('key') == 'k', 'the key is known')
+            statuses = [c.get('/v1/store').status for _ in range(40)]
+            self.assertIn(429, statuses)
+            self.assertIn('retry-after', {**c.get('/v1/store').headers, 'retry-after': ''})
+            def taken(name):
+                answer = c.acquire(name)
+                return None if 'too many requests' in answer.body.decode() else answer
+            self.assertEqual(until(lambda: taken('a'), 'within the rate').status, 200)
+            self.assertEqual(until(lambda: taken('b'), 'within the rate').status, 200)
+            third = until(lambda: taken('c'), 'within the rate')
+            self.assertEqual((third.status, third.code), (429, 'denied'))
+            open_ = [socket.create_connection(('127.0.0.1', server.port)) for _ in range(4)]
+            got = b''
+            open_[-1].settimeout(30)
+            until(lambda: open_[-1].recv(100).startswith(b'HTTP/1.1 503'), 'one too many is told so')
+            for one in open_:
+                one.close()
+
+    def test_the_certificate_is_needed_and_read_anew(self):
+        server = Server()
+        def pem(name, subject):
+            subprocess.run(['openssl', 'req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2',
+                            '-keyout', f'{server.dir}/{name}.key', '-out', f'{server.dir}/{name}.pem', '-subj', f'/CN={subject}',
+                            '-addext', 'subjectAltName=IP:127.0.0.1'], check=True, capture_output=True)
+        pem('one', 'one')
+        server.options = ['--tls-cert', f'{server.dir}/one.pem', '--tls-key', f'{server.dir}/one.key']
+        with server:
+            url = f'https://127.0.0.1:{server.port}'
+            token = server.stint('acquire', 't', store=f'{url}?cacert={server.dir}/one.pem').stdout.strip()
+            self.assertEqual(token, '1')
+            untrusted = server.stint('ls', store=url, check=False)
+            self.assertEqual(untrusted.returncode, 69, untrusted.stderr)
+            plain = raw(server.port, b'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n', end=False)
+            self.assertIn(b'https://', plain)
+            self.assertRegex(plain, rb'^HTTP/1.1 400 ')
+            pem('two', 'two')
+            os.replace(f'{server.dir}/two.key', f'{server.dir}/one.key')
+            os.replace(f'{server.dir}/two.pem', f'{server.dir}/one.pem')
+            server.process.send_signal(1)
+            until(lambda: 'read anew' in server.text(), 'the certificate is read anew')
+            ran = server.stint('run', 't2', '--', 'true', store=f'{url}?cacert={server.dir}/one.pem')
+            self.assertEqual(ran.returncode, 0)
+        server = Server()
+        pem('srv', 'srv')
+        pem('cli', 'cli')
+        server.options = ['--tls-cert', f'{server.dir}/srv.pem', '--tls-key', f'{server.dir}/srv.key', '--tls-client-ca', f'{server.dir}/cli.pem']
+        with server:
+            url = f'https://127.0.0.1:{server.port}?cacert={server.dir}/srv.pem'
+            self.assertEqual(server.stint('ls', store=url, check=False).returncode, 69)
+            server.stint('ls', store=f'{url}&cert={server.dir}/cli.pem&key={server.dir}/cli.key')
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,208 @@
+"""Who waits: in order, at no cost, and never in vain for long. And many who only hold."""
+import asyncio
+import json
+import resource
+import time
+
+from harness import PATIENCE, Server, TestCase, claim, count, main
+
+resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+
+
+class Wire:
+    """One connection, without a thread of its own."""
+
+    @classmethod
+    async def open(cls, port):
+        self = cls()
+        self.reader, self.writer = await asyncio.open_connection('127.0.0.1', port)
+        return self
+
+    def send(self, path, body):
+        data = json.dumps(body).encode()
+        self.writer.write(f'POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(data)}\r\n\r\n'.encode() + data)
+
+    async def answer(self):
+        head = (await self.reader.readuntil(b'\r\n\r\n')).decode()
+        length = int(next(line[15:] for line in head.split('\r\n') if line.lower().startswith('content-length:')))
+        return int(head[9:12]), json.loads(await self.reader.readexactly(length))
+
+    async def ask(self, path, body):
+        self.send(path, body)
+        return await self.answer()
+
+    def close(self):
+        self.writer.close()
+
+
+def bid(name, owner, wait_ms=0, ttl_ms=60_000):
+    return {'resource': name, 'owner': owner, 'claim': claim(), 'ttl_ms': ttl_ms, 'wait_ms': wait_ms}
+
+
+def hold(sent, got, **more):
+    return {'resource': sent['resource'], 'token': got['token'], 'claim': sent['claim'], **more}
+
+
+def rss(pid):
+    with open(f'/proc/{pid}/status') as file:
+        return int(next(line.split()[1] for line in file if line.startswith('VmRSS'))) * 1024
+
+
+class Waiting(TestCase):
+    def play(self, coroutine, *options):
+        with Server('--max-connections', '20000', '--max-waiters', '20000', *options) as server:
+            self.server, self.watcher = server, server.client()
+            asyncio.run(asyncio.wait_for(coroutine(server.port), PATIENCE * 4))
+
+    async def waiters(self, number):
+        """Until so many wait."""
+        deadline = time.monotonic() + PATIENCE
+        while f'\nstint_waiters {number}\n' not in self.watcher.get('/metrics').body.decode():
+            self.assertLess(time.monotonic(), deadline, f'never {number} waiters')
+            await asyncio.sleep(0.002)
+
+    def test_waiters_are_served_in_order(self):
+        number = count('STINT_WAITERS', 60)
+
+        async def play(port):
+            holder = await Wire.open(port)
+            first = bid('line', 'holder')
+            granted = (await holder.ask('/v1/acquire', first))[1]
+            wires, bids = [], []
+            for i in range(number):
+                wires.append(await Wire.open(port))
+                bids.append(bid('line', f'w{i}', wait_ms=600_000))
+                wires[i].send('/v1/acquire', bids[i])
+                await self.waiters(i + 1)
+            order = []
+
+            async def turn(i):
+                status, got = await wires[i].answer()
+                self.assertEqual(status, 200, got)
+                self.assertTrue(got['provisional'])
+                order.append((got['token'], i))
+                self.assertEqual((await wires[i].ask('/v1/renew', hold(bids[i], got, ttl_ms=60_000)))[0], 200)
+                self.assertEqual((await wires[i].ask('/v1/release', hold(bids[i], got)))[0], 200)
+            begin = time.monotonic()
+            turns = [asyncio.ensure_future(turn(i)) for i in range(number)]
+            await holder.ask('/v1/release', hold(first, granted))
+            await asyncio.gather(*turns)
+            took = time.monotonic() - begin
+            self.assertEqual([i for _, i in order], list(range(number)))
+            tokens = [token for token, _ in order]
+            self.assertEqual(tokens, list(range(tokens[0], tokens[0] + number)))
+            print(f'{number} waiters in order, {took / number * 1000:.2f} ms a turn (renewed and released)')
+        self.play(play)
+
+    def test_who_vanishes_while_waiting_costs_nothing(self):
+        async def play(port):
+            holder, gone, next_ = [await Wire.open(port) for _ in range(3)]
+            first = bid('v', 'holder')
+            granted = (await holder.ask('/v1/acquire', first))[1]
+            gone.send('/v1/acquire', bid('v', 'gone', wait_ms=600_000))
+            await self.waiters(1)
+            waited = bid('v', 'next', wait_ms=600_000)
+            next_.send('/v1/acquire', waited)
+            await self.waiters(2)
+            gone.close()
+            await self.waiters(1)
+            await holder.ask('/v1/release', hold(first, granted))
+            status, got = await next_.answer()
+            # Nobody was granted it in between.
+            self.assertEqual((status, got['token']), (200, granted['token'] + 1))
+        self.play(play)
+
+    def test_a_grant_that_nobody_takes_up_is_over_in_five_seconds(self):
+        async def play(port):
+            holder, silent, next_ = [await Wire.open(port) for _ in range(3)]
+            first = bid('p', 'holder')
+            granted = (await holder.ask('/v1/acquire', first))[1]
+            silent.send('/v1/acquire', bid('p', 'silent', wait_ms=600_000))
+            await self.waiters(1)
+            next_.send('/v1/acquire', bid('p', 'next', wait_ms=600_000))
+            await self.waiters(2)
+            await holder.ask('/v1/release', hold(first, granted))
+            status, got = await silent.answer()
+            self.assertEqual((status, got['granted_ttl_ms'], got['provisional']), (200, 5000, True))
+            begin = time.monotonic()
+            status, got = await next_.answer()
+            self.assertEqual((status, got['reason']), (200, 'expired'))
+            print(f'a grant that nobody took up stood in the way for {time.monotonic() - begin:.2f} s')
+            self.assertLess(time.monotonic() - begin, 30)
+        self.play(play)
+
+    def test_a_wait_ends_with_who_is_in_the_way(self):
+        async def play(port):
+            holder, one = [await Wire.open(port) for _ in range(2)]
+            await holder.ask('/v1/acquire', bid('t', 'holder'))
+            status, got = await one.ask('/v1/acquire', bid('t', 'one', wait_ms=50))
+            self.assertEqual((status, got['error']['lease']['owner']), (409, 'holder'))
+            status, got = await one.ask('/v1/acquire', {**bid('x', 'o', wait_ms=50), 'resources': ['t', 'u']} | {'resource': None})
+            self.assertEqual((status, got['error']['code']), (409, 'held'))
+        self.play(play)
+
+    def test_an_expiry_wakes_the_next(self):
+        async def play(port):
+            holder, one = [await Wire.open(port) for _ in range(2)]
+            await holder.ask('/v1/acquire', bid('e', 'holder', ttl_ms=300))
+            status, got = await one.ask('/v1/acquire', bid('e', 'one', wait_ms=60_000))
+            self.assertEqual((status, got['reason']), (200, 'expired'))
+        self.play(play)
+
+    def test_a_stop_tells_who_waits(self):
+        async def play(port):
+            holder, one = [await Wire.open(port) for _ in range(2)]
+            await holder.ask('/v1/acquire', bid('s', 'holder'))
+            one.send('/v1/acquire', bid('s', 'one', wait_ms=600_000))
+            await self.waiters(1)
+            self.watcher.close()
+            holder.close()
+            self.server.process.terminate()
+            status, got = await one.answer()
+            self.assertEqual((status, got['error']['code']), (503, 'unavailable'))
+            one.close()
+            self.server.process.wait(PATIENCE)
+            self.assertEqual(self.server.process.returncode, 0, self.server.text())
+        self.play(play)
+
+    def test_many_hold_and_renew(self):
+        number = count('STINT_CLIENTS', 200)
+
+        async def play(port):
+            before = rss(self.server.process.pid)
+            wires = []
+            for _ in range(number):
+                wires.append(await Wire.open(port))
+                if len(wires) % 500 == 0:
+                    await asyncio.sleep(0)
+            deadline = time.monotonic() + PATIENCE
+            while f'\nstint_connections {number + 1}\n' not in self.watcher.get('/metrics').body.decode():
+                self.assertLess(time.monotonic(), deadline)
+                await asyncio.sleep(0.05)
+            idle = rss(self.server.process.pid)
+            bids = [bid(f'many/{i}', f'c{i}', ttl_ms=600_000) for i in range(number)]
+            limit = asyncio.Semaphore(64)
+
+            async def take(i):
+                async with limit:
+                    status, got = await wires[i].ask('/v1/acquire', bids[i])
+                    self.assertEqual(status, 200, got)
+                    return got
+            grants = await asyncio.gather(*[take(i) for i in range(number)])
+            held = rss(self.server.process.pid)
+
+            async def renew(i):
+                async with limit:
+                    status, got = await wires[i].ask('/v1/renew', hold(bids[i], grants[i], ttl_ms=600_000, hint=grants[i]['hint']))
+                    self.assertEqual(status, 200, got)
+            begin = time.monotonic()
+            for _ in range(2):
+                await asyncio.gather(*[renew(i) for i in range(number)])
+            took = time.monotonic() - begin
+            print(f'{number} clients: {(idle - before) / number:.0f} bytes an idle client, {(held - idle) / number:.0f} bytes '
+                  f'a lease, {2 * number / took:.0f} renewals/s (this client is the limit)')
+        self.play(play)
+
+
+if __name__ == '__main__':
+    main()
