@@ -18,7 +18,7 @@ constexpr int kMostCrashes = 2;
 
 void add_due(Job& job, Slot slot) {
   const auto after = std::ranges::upper_bound(job.due, slot.at, {}, &Slot::at);
-  job.due.insert(after, std::move(slot));
+  job.due.insert(after, slot);
 }
 
 EndedSlot ended_active(const ActiveSlot& active, SlotState state, WallTime now) {
@@ -38,7 +38,7 @@ bool try_again(Job& job, Slot slot, const JobRule& rule, WallTime now) {
   const auto factor = std::int64_t{1} << std::min(slot.attempt - 1, kMostDoublings);
   slot.not_before = now + std::min(rule.backoff * factor, kLongestBackoff);
   ++slot.attempt;
-  add_due(job, std::move(slot));
+  add_due(job, slot);
   return true;
 }
 
@@ -200,7 +200,7 @@ void decide_missed(JobDecision& d, const JobRule& rule, const JobSight& sight) {
       std::max<std::size_t>(chosen.empty() ? 0 : 1, std::min(rule.max_backfill, kMostBackfill));
   for (Slot& slot : chosen) {
     if (job.due.size() < kMostDue) {
-      add_due(job, std::move(slot));
+      add_due(job, slot);
     } else {
       d.ended.push_back({.slot = slot,
                          .state = SlotState::SkippedStale,
@@ -401,7 +401,7 @@ std::optional<JobDecision> add_slot(const std::optional<Job>& before, const JobR
     job.pause.reset();
   }
   slot.manual = true;
-  add_due(job, std::move(slot));
+  add_due(job, slot);
   d.changed = true;
   if (sight.scheduler.empty()) {
     job.due_by.clear();  // for anybody

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <sstream>
 
 #include "base/text.h"
 
@@ -32,6 +31,41 @@ Error at(const std::string& path, const toml::source_region& where, std::string_
   return invalid(cat(path, ":", where.begin.line, ":", where.begin.column, ": ", why));
 }
 
+std::string toml_text(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    constexpr unsigned char kFirstPrintable = 0x20;
+    constexpr unsigned char kDelete = 0x7F;
+    if (c == '"' || c == '\\') {
+      out += cat('\\', c);
+    } else if (byte < kFirstPrintable || byte == kDelete) {
+      out += cat("\\u00", to_hex(std::string_view(&c, 1)));
+    } else {
+      out += c;
+    }
+  }
+  return out + "\"";
+}
+
+// What a job's table has in it once it was read: strings, whole numbers, lists and a table of
+// strings. (toml++'s own writer needs the mathematical library, which the program does without.)
+std::string toml_text(const toml::node& node) {
+  std::string out;
+  if (const auto* text = node.as_string()) return toml_text(text->get());
+  if (const auto* number = node.as_integer()) return cat(number->get());
+  if (const toml::array* list = node.as_array()) {
+    for (const toml::node& item : *list) out += cat(out.empty() ? "" : ", ", toml_text(item));
+    return cat("[", out, "]");
+  }
+  if (const toml::table* table = node.as_table()) {
+    for (const auto& [key, value] : *table) {
+      out += cat(out.empty() ? "" : ", ", toml_text(key.str()), " = ", toml_text(value));
+    }
+  }
+  return cat("{ ", out, " }");
+}
+
 // Reads one job's table; the first thing that is wrong ends it.
 class JobReader {
  public:
@@ -51,11 +85,10 @@ class JobReader {
     auto dir = text("dir");
     if (!dir) return dir.error();
     out_.dir = dir->value_or("");
-    toml::table all;
-    all.insert("job", toml::table{{name_, table_}});
-    std::ostringstream source;
-    source << toml::toml_formatter(all);
-    out_.source = source.str();
+    out_.source = cat("[job.", toml_text(name_), "]\n");
+    for (const auto& [key, node] : table_) {
+      out_.source += cat(key.str(), " = ", toml_text(node), "\n");
+    }
     return std::move(out_);
   }
 
