@@ -25,6 +25,7 @@ struct Line {
   std::string state;
   std::string epoch;
   std::string parent;
+  int then = 0;  // so many follow-ups come with its completion
   std::string why;
 };
 
@@ -104,9 +105,8 @@ void QueuePlay::judge(int items) {
   for (const std::string_view line : split(trim(dumped.out), '\n')) {
     std::istringstream in{std::string(line)};
     std::string id;
-    std::string extra;
     Line one;
-    in >> id >> one.state >> one.epoch >> one.parent >> extra;
+    in >> id >> one.state >> one.epoch >> one.parent >> one.then;
     std::getline(in, one.why);
     all[id] = one;
   }
@@ -127,6 +127,10 @@ void QueuePlay::judge(int items) {
     EXPECT_TRUE(one.state == "done" || trim(one.why) != "-") << id << " has no reason";
   }
   EXPECT_EQ(roots, items);
+  // G10: with the completion or not at all, and exactly those.
+  for (const auto& [id, one] : all) {
+    EXPECT_EQ(children[id], one.state == "done" ? one.then : 0) << id << " is " << one.state;
+  }
   std::set<std::string> completed;
   int stale = 0;
   for (int n = 0; n < 2; ++n) {
@@ -145,7 +149,9 @@ void QueuePlay::judge(int items) {
   }
   std::cout << items << " items: " << states["done"] << " done (" << completed.size() << " told), "
             << states["parked"] << " parked, " << states["failed"] << " failed, " << stale
-            << " stale verbs refused; follow-ups of " << children.size() << "; faults:";
+            << " stale verbs refused; " << all.size() - static_cast<std::size_t>(roots)
+            << " follow-ups"
+            << "; faults:";
   for (const auto& [what, count] : faults_) std::cout << " " << count << " " << what;
   std::cout << "\n";
 }

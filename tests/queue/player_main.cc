@@ -33,19 +33,18 @@ std::size_t follow_ups(const std::string& payload) {
 }
 
 api::PutRequest item(int i) {
+  const std::string payload = i % 4 == 0 ? "two" : i % 4 == 1 ? "one" : "none";
   core::ItemLimits limits;
   limits.claim_ttl = kTtl;
   limits.max_attempts = 20;
   limits.backoff = Millis(10);
   limits.requeue = i % 3 == 0 ? core::Requeue::IfNoProgress : core::Requeue::Always;
   return {.queue = kQueue,
-          .payload = i % 4 == 0   ? "two"
-                     : i % 4 == 1 ? "one"
-                                  : "none",
+          .payload = payload,
           .priority = i % 2,
           .delay = {},
           .unique = {},
-          .labels = {},
+          .labels = {cat(follow_ups(payload))},
           .by = "play",
           .limits = limits,
           .create = true};
@@ -142,11 +141,11 @@ int dump(api::Queue& queue) {
   auto items = queue.list({.queue = kQueue, .state = std::nullopt, .limit = 1'000'000});
   if (!items) return 1;
   for (const api::QueueItem& one : *items) {
-    std::printf("%s %s %llu %s %zu %s\n", one.id.text().c_str(),
+    std::printf("%s %s %llu %s %s %s\n", one.id.text().c_str(),
                 std::string(core::word(one.item.state)).c_str(),
                 static_cast<unsigned long long>(one.item.epoch.number()),
                 one.parent.empty() ? "-" : one.parent.c_str(),
-                one.payload_bytes == 3 ? std::size_t{1} : std::size_t{0},
+                one.labels.empty() ? "0" : one.labels.front().c_str(),
                 one.item.why.empty() ? "-" : one.item.why.c_str());
   }
   return 0;
