@@ -75,7 +75,6 @@ Result<api::PutAnswer> QueueService::put(const api::PutRequest& request) {
   if (!limits) return limits.error();
   std::optional<core::ItemId> id;
   int unknowns = 0;
-  bool rings = false;  // somebody waits: the bell is taken away in the same commit
   for (int tries = 0; tries < kMostTries; ++tries) {
     auto base = ground();
     if (!base) return base.error();
@@ -95,11 +94,6 @@ Result<api::PutAnswer> QueueService::put(const api::PutRequest& request) {
       step.expect = store::Expect::Absent;
       step.value = id->text();
     }
-    const std::size_t bell_at = steps->size();
-    Step& bell = steps->emplace_back();
-    bell.kind = rings ? Step::Kind::Remove : Step::Kind::Check;
-    bell.key = bell_key(request.queue);
-    bell.expect = rings ? store::Expect::Any : store::Expect::Absent;
     const std::size_t ground_at = steps->size();
     steps->insert(steps->end(), base->checks.begin(), base->checks.end());
     auto done = store_.commit(*steps, store::Sync::Durable);
@@ -113,14 +107,11 @@ Result<api::PutAnswer> QueueService::put(const api::PutRequest& request) {
     if (conflict == nullptr) {
       ++puts_;
       note_put(*id);
+      ring(request.queue);
       return api::PutAnswer{.id = *id, .existed = false};
     }
     if (conflict->step >= ground_at) {
       forget_ground();
-      continue;
-    }
-    if (conflict->step == bell_at) {
-      rings = true;
       continue;
     }
     // It is there: from the try whose answer was lost, or (hardly ever) another's of the same name.
@@ -154,7 +145,8 @@ Status QueueService::hang_bell(const core::QueueName& queue) {
 }
 
 // Apart from the commit that brought something: who dies in between leaves the waiters asleep for
-// 30 s at the most.
+// 30 s at the most. Not within it: many that check one absent record wait for each other on
+// PostgreSQL (0.20 instead of 0.44 of the rate by hand).
 void QueueService::ring(const core::QueueName& queue) {
   auto bell = store_.read({bell_key(queue)});
   if (!bell || !bell->entries.front().present()) return;
