@@ -218,7 +218,7 @@ void SlotService::decide_batch(Batch& batch, const std::string& scheduler) {
                         .mine = decision.mine,
                         .schedule_changed = decision.schedule_changed,
                         .now = look.now,
-                        .job = decision.config_differs ? *look.job : std::move(decision.after),
+                        .job = std::move(decision.after),
                         .ended = std::move(decision.ended),
                         .retried = std::move(decision.retried),
                         .dropped = std::move(decision.dropped)};
