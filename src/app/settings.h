@@ -21,7 +21,7 @@ struct SettingFlags {
   std::optional<std::string> store;
   std::optional<std::string> owner;
   std::optional<std::string> ttl;
-  std::optional<Setting> jobs_store = {};  // of stint.toml: counts after the environment
+  std::optional<Setting> jobs_store = {};            // of stint.toml: counts after the environment
   std::optional<std::string> config = std::nullopt;  // instead of the user's own file
 };
 

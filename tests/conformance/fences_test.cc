@@ -354,7 +354,8 @@ TEST_P(FencesTest, RefusalsAtATargetAreOneLineAMinuteWithACount) {
   event.token = 1;
   service::Ledger other(*client_.store, site_->clock(), 10'000);
   for (int i = 0; i < 5; ++i) {
-    EXPECT_TRUE((i % 2 == 0 ? client_.events : static_cast<api::Events&>(other)).record_refusal(event, "file:/a"));
+    EXPECT_TRUE((i % 2 == 0 ? client_.events : static_cast<api::Events&>(other))
+                    .record_refusal(event, "file:/a"));
   }
   EXPECT_TRUE(other.record_refusal(event, "file:/b"));
   const auto lines = events("db");

@@ -127,7 +127,7 @@ class LeaseTest : public ::testing::TestWithParam<StoreCase> {
   Client client_{*site_};
 };
 
-#define STINT_LEASES_ON_EVERY_STORE(Suite)                              \
+#define STINT_LEASES_ON_EVERY_STORE(Suite)                                   \
   INSTANTIATE_TEST_SUITE_P(Store, Suite, ::testing::ValuesIn(lease_sites()), \
                            [](const auto& each) { return each.param.name; })
 
