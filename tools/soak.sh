@@ -22,6 +22,9 @@ while [ "$(date +%s)" -lt "$end" ]; do
   rounds=$((rounds + 1))
   RC_PARAMS=max_success=5000 play unit_tests '*Property*'  # other seeds every time
   play cli_tests "$tests"
+  STINT_BINARY=$build/stint STINT_KILLS=${STINT_KILLS:-50} STINT_LOAD=64 python3 -B tests/server/crash_test.py Crash >"$log" 2>&1 ||
+    { failures=$((failures + 1)); cat "$log"; }
+  grep ' kills under ' "$log"
   play fault_tests '*ServerHistory*'
   grep ' operations, ' "$log"
 done

@@ -82,6 +82,11 @@ std::vector<std::string> child_environment(const Environment& ours,
   env["STINT_PREVIOUS_PROGRESS"] = leases.previous_progress;
   env.erase("STINT_STORE");
   env.erase("STINT_STORE_FILE");
+  // Who gets no store gets no key to it either.
+  if (leases.store.empty()) {
+    env.erase("STINT_KEY");
+    env.erase("STINT_KEY_FILE");
+  }
   if (!leases.store.empty()) env["STINT_STORE"] = leases.store;
   if (!leases.store_file.empty()) env["STINT_STORE_FILE"] = leases.store_file;
   std::string held;

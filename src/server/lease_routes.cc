@@ -20,11 +20,6 @@ Claim make_claim(const Request& request, Random& random) {
   return *Claim::parse(std::string_view(made).substr(0, 32));
 }
 
-struct GripAndMore {
-  api::Grip grip;
-  Millis ttl{0};
-};
-
 Result<api::Grip> read_grip(Request& request, JsonFields& in) {
   auto resource = read_resource(request, in);
   if (!resource) return resource.error();
@@ -124,6 +119,27 @@ Answer renew_many(Request& request, const JsonValue::List& leases, Millis ttl) {
 
 }  // namespace
 
+namespace {
+
+// Sorted: whoever takes several takes them in the same order.
+Result<std::vector<ResourceName>> reachable(const Request& request,
+                                            const std::vector<std::string>& names) {
+  std::vector<ResourceName> resources;
+  for (const std::string& name : names) {
+    auto resource = ResourceName::parse(name);
+    if (!resource) return resource.error();
+    if (!request.caller.reaches(name)) return out_of_reach(request.caller, name);
+    resources.push_back(std::move(*resource));
+  }
+  std::sort(resources.begin(), resources.end());
+  if (std::adjacent_find(resources.begin(), resources.end()) != resources.end()) {
+    return invalid("'resources' names one twice");
+  }
+  return resources;
+}
+
+}  // namespace
+
 Result<Bid> read_bid(Request& request) {
   JsonFields in(request.body);
   std::vector<std::string> names = in.texts("resources");
@@ -152,17 +168,8 @@ Result<Bid> read_bid(Request& request) {
   if (wait > request.serve.limits.longest_wait) {
     return invalid(cat("'wait_ms' is at most ", request.serve.limits.longest_wait.count()));
   }
-  std::vector<ResourceName> resources;
-  for (const std::string& name : names) {
-    auto resource = ResourceName::parse(name);
-    if (!resource) return resource.error();
-    if (!request.caller.reaches(name)) return out_of_reach(request.caller, name);
-    resources.push_back(std::move(*resource));
-  }
-  std::sort(resources.begin(), resources.end());
-  if (std::adjacent_find(resources.begin(), resources.end()) != resources.end()) {
-    return invalid("'resources' names one twice");
-  }
+  auto resources = reachable(request, names);
+  if (!resources) return resources.error();
   auto owner = request.caller.owner(label.empty() ? "run" : label);
   if (!owner) return owner.error();
   auto claim = claim_text.empty() ? Result<Claim>(make_claim(request, *request.serve.random))
@@ -174,7 +181,7 @@ Result<Bid> read_bid(Request& request) {
     if (!present) return std::move(present.error()).during("reading 'retake'");
     retake = *present;
   }
-  api::AcquireRequest first{.resource = resources.front(),
+  api::AcquireRequest first{.resource = resources->front(),
                             .owner = *owner,
                             .claim = *claim,
                             .terms = terms,
@@ -182,7 +189,7 @@ Result<Bid> read_bid(Request& request) {
                             .retake = retake,
                             .count_refusal = counts,
                             .once = request.once};
-  return Bid{.resources = std::move(resources),
+  return Bid{.resources = std::move(*resources),
              .listed = listed,
              .first = std::move(first),
              .made = claim_text.empty() ? std::optional(*claim) : std::nullopt,
