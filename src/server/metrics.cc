@@ -182,7 +182,7 @@ void Metrics::fenced(core::Verdict verdict) {
 
 void Metrics::event(std::string_view kind) {
   // What holders and guards elsewhere report here.
-  if (kind == "refused_stale") count("stint_stale_writes_refused_total", "remote");
+  if (kind == "write_refused") count("stint_stale_writes_refused_total", "remote");
   if (kind == "skipped_overlap") count("stint_scheduled_skipped_overlap_total", "");
 }
 
