@@ -26,6 +26,79 @@ Timer timer_until(WallTime now, WallTime end, Millis ttl) {
 
 WallTime wall_of(Nanos server) { return WallTime(std::chrono::floor<Millis>(server)); }
 
+// The names of an item's notes, by epoch.
+using NotesByEpoch = std::map<std::uint64_t, std::vector<std::string>>;
+
+NotesByEpoch notes_by_epoch(const QueueFolder& folder, const Place& place) {
+  NotesByEpoch out;
+  for (const std::string& name : folder.list(cat("about/", place.suffix))) {
+    if (auto note = epoch_note(name)) out[note->first].push_back(note->second);
+  }
+  return out;
+}
+
+// Progress and attempts, of all epochs up to the present one.
+void add_epochs(const QueueFolder& folder, const Place& place, const NotesByEpoch& by_epoch,
+                core::Item& item) {
+  for (const auto& [epoch, notes] : by_epoch) {
+    if (epoch > place.epoch.number()) break;
+    const auto has = [&names = notes](std::string_view what) {
+      return std::ranges::any_of(names, [&](const std::string& name) {
+        return name == what || name.starts_with(cat(what, "."));
+      });
+    };
+    if (has("progress")) {
+      const std::string path = note_path(place, epoch, "progress");
+      item.progress = text_of(folder.notes(path).value_or(Notes()), "marker");
+      item.progress_epoch = Token(epoch);
+      if (const auto at = folder.changed(path)) item.progress_at = wall_of(*at);
+    }
+    if (has("order")) {
+      const Notes order = folder.notes(note_path(place, epoch, "order")).value_or(Notes());
+      const std::string what = text_of(order, "what");
+      if (what == "requeue" || what == "replay") item.attempts = 0;
+      continue;
+    }
+    if (has("claim") && !has("back")) ++item.attempts;
+  }
+}
+
+void add_order(const Notes& order, core::Item& item) {
+  const std::string what = text_of(order, "what");
+  item.claim = {};
+  item.why = text_of(order, "why");
+  item.by = text_of(order, "by");
+  item.order = text_of(order, "id");
+  item.reason = what == "reassign" ? core::Reason::Transferred
+                : what == "cancel" ? core::Reason::Cancelled
+                                   : core::Reason::Revoked;
+  if (auto to = Owner::parse(text_of(order, "to"))) item.reserved_for = *to;
+}
+
+// Who claimed it with the present epoch, and whether the work has begun.
+void add_claim(const QueueFolder& folder, const Place& place, const NotesByEpoch& by_epoch,
+               core::Item& item) {
+  const std::uint64_t now = place.epoch.number();
+  if (now > 0) item.claim = ClaimHash(place.nonce.empty() ? "granted" : place.nonce);
+  if (const auto start = folder.notes(note_path(place, now, "start"))) {
+    item.started = true;
+    item.reports = text_of(*start, "reports") == "1";
+  }
+  if (item.progress_epoch == place.epoch && now > 0) item.started = true;
+  const auto present = by_epoch.find(now);
+  if (present == by_epoch.end()) return;
+  for (const std::string& name : present->second) {
+    if (!name.starts_with("claim.")) continue;
+    const bool mine = place.nonce.empty() || name == cat("claim.", place.nonce);
+    if (!mine) continue;
+    const std::string path = note_path(place, now, name);
+    const Notes claim = folder.notes(path).value_or(Notes());
+    if (auto owner = Owner::parse(text_of(claim, "owner"))) item.owner = *owner;
+    item.reason = core::parse_reason(text_of(claim, "reason")).value_or(core::Reason::First);
+    if (const auto at = folder.changed(path)) item.claimed_at = wall_of(*at);
+  }
+}
+
 }  // namespace
 
 // The notes say which epochs there may have been: the highest is tried first. Nothing is found of
@@ -58,63 +131,15 @@ std::optional<Place> DirQueue::find(const QueueFolder& folder, const std::string
 
 // What the notes of an epoch say of it, and of those before.
 void DirQueue::add_notes(const QueueFolder& folder, const Seen& seen, core::Item& item) const {
-  const std::uint64_t now = seen.place.epoch.number();
-  std::map<std::uint64_t, std::vector<std::string>> by_epoch;
-  for (const std::string& name : folder.list(cat("about/", seen.place.suffix))) {
-    if (auto note = epoch_note(name)) by_epoch[note->first].push_back(note->second);
-  }
-  for (const auto& [epoch, notes] : by_epoch) {
-    if (epoch > now) break;
-    const auto has = [&names = notes](std::string_view what) {
-      return std::ranges::any_of(names, [&](const std::string& name) {
-        return name == what || name.starts_with(cat(what, "."));
-      });
-    };
-    if (has("progress")) {
-      const std::string path = note_path(seen.place, epoch, "progress");
-      item.progress = text_of(folder.notes(path).value_or(Notes()), "marker");
-      item.progress_epoch = Token(epoch);
-      if (const auto at = folder.changed(path)) item.progress_at = wall_of(*at);
-    }
-    if (has("order")) {
-      const Notes order = folder.notes(note_path(seen.place, epoch, "order")).value_or(Notes());
-      const std::string what = text_of(order, "what");
-      if (what == "requeue" || what == "replay") item.attempts = 0;
-      continue;
-    }
-    if (has("claim") && !has("back")) ++item.attempts;
-  }
+  const NotesByEpoch by_epoch = notes_by_epoch(folder, seen.place);
+  add_epochs(folder, seen.place, by_epoch, item);
   const auto notes = [&](std::string_view what) {
-    return folder.notes(note_path(seen.place, now, what));
+    return folder.notes(note_path(seen.place, seen.place.epoch.number(), what));
   };
   if (const auto order = notes("order"); order && item.state != core::ItemState::Claimed) {
-    item.claim = {};
-    item.why = text_of(*order, "why");
-    item.by = text_of(*order, "by");
-    item.order = text_of(*order, "id");
-    item.reason = text_of(*order, "what") == "reassign" ? core::Reason::Transferred
-                  : text_of(*order, "what") == "cancel" ? core::Reason::Cancelled
-                                                        : core::Reason::Revoked;
-    if (auto to = Owner::parse(text_of(*order, "to"))) item.reserved_for = *to;
-    return;
+    return add_order(*order, item);
   }
-  if (now > 0) item.claim = ClaimHash(seen.place.nonce.empty() ? "granted" : seen.place.nonce);
-  if (const auto start = notes("start")) {
-    item.started = true;
-    item.reports = text_of(*start, "reports") == "1";
-  }
-  if (item.progress_epoch == seen.place.epoch && now > 0) item.started = true;
-  for (const std::string& name : by_epoch[now]) {
-    if (!name.starts_with("claim.")) continue;
-    const bool mine = seen.place.nonce.empty() || name == cat("claim.", seen.place.nonce);
-    if (!mine) continue;
-    const Notes claim = notes(name).value_or(Notes());
-    if (auto owner = Owner::parse(text_of(claim, "owner"))) item.owner = *owner;
-    item.reason = core::parse_reason(text_of(claim, "reason")).value_or(core::Reason::First);
-    if (const auto at = folder.changed(note_path(seen.place, now, name))) {
-      item.claimed_at = wall_of(*at);
-    }
-  }
+  add_claim(folder, seen.place, by_epoch, item);
   if (const auto janitor = notes("janitor"); janitor && item.state != core::ItemState::Claimed) {
     item.by = "janitor";
     item.why = text_of(*janitor, "why");

@@ -237,7 +237,7 @@ void Desk::serve(const VisitPtr& visit) {
   }
   if (route.method == "POST") {
     visit->call->collect(serve_.limits.body_bytes,
-                         [this, visit](std::string body) { take_body(visit, std::move(body)); });
+                         [this, visit](const std::string& body) { take_body(visit, body); });
     return;
   }
   if (route.path == "/metrics") {
@@ -304,7 +304,7 @@ std::optional<std::string> Desk::read_once(const VisitPtr& visit, Request& reque
   return std::nullopt;
 }
 
-void Desk::take_body(const VisitPtr& visit, std::string body) {
+void Desk::take_body(const VisitPtr& visit, const std::string& body) {
   const auto request = request_of(visit);
   if (const auto wrong = read_once(visit, *request, body)) {
     return finish(visit, fault_answer(invalid(*wrong)));

@@ -34,7 +34,7 @@ class Desk final : public Server, public net::http::Handler {
   void serve(const VisitPtr& visit);
   void serve_stream(const VisitPtr& visit);
   bool serve_plain(const VisitPtr& visit);
-  void take_body(const VisitPtr& visit, std::string body);
+  void take_body(const VisitPtr& visit, const std::string& body);
   void run(const VisitPtr& visit, const std::shared_ptr<Request>& request);
   // What came while the store was busy with the last ones goes to it together: one disk sync for
   // all of a turn.

@@ -11,6 +11,14 @@ namespace {
 // Leases that are kept in mind.
 constexpr std::size_t kMostKnown = 65'536;
 
+std::vector<std::string> keys_of(const std::string& r, const std::string& tail_key) {
+  std::vector<std::string> keys = {
+      std::string(kMetaKey), own_key(r), alive_key(r), work_key(r), cap_key(r),
+      rest_key(r),           cool_key(r)};
+  if (!tail_key.empty()) keys.push_back(tail_key);
+  return keys;
+}
+
 }  // namespace
 
 // Every look at a lease needs it, and it hardly ever changes.
@@ -52,11 +60,8 @@ void LeaseService::remember_written(const std::string& resource, const std::stri
 Result<LeaseService::Snapshot> LeaseService::look(const ResourceName& name, Further further,
                                                   const api::Once* once) {
   const std::string& r = name.text();
-  std::vector<std::string> keys = {
-      std::string(kMetaKey), own_key(r), alive_key(r), work_key(r), cap_key(r),
-      rest_key(r),           cool_key(r)};
   const std::string& tail_key = store_.capabilities().tail_record;
-  if (!tail_key.empty()) keys.push_back(tail_key);
+  std::vector<std::string> keys = keys_of(r, tail_key);
   if (once != nullptr) keys.push_back(once_key(*once));
   const std::size_t once_at = keys.size() - 1;
   if (further == Further::Sealed) keys.push_back(sealed_key(r));

@@ -12,8 +12,6 @@
 
 namespace stint::service {
 
-using store::Step;
-
 namespace {
 
 constexpr int kMostTries = 1000;
@@ -154,7 +152,7 @@ Result<std::optional<QueueService::Settled>> QueueService::claim_reserved(
   return Answer();
 }
 
-Result<api::ClaimAnswer> QueueService::claimed(Settled settled) {
+Result<api::ClaimAnswer> QueueService::claimed(const Settled& settled) {
   ++claims_;
   api::ClaimedItem out{.item = view_of(settled.seen),
                        .granted_ttl = settled.granted_ttl,
@@ -189,7 +187,7 @@ Result<api::ClaimAnswer> QueueService::claim(const api::ClaimRequest& request) {
       looked_everywhere = true;
       auto mine = claim_reserved(request, bid);
       if (!mine) return mine.error();
-      if (*mine) return claimed(std::move(**mine));
+      if (*mine) return claimed(**mine);
     }
     auto entry = candidate(request.queue);
     if (!entry) return entry.error();
@@ -212,7 +210,7 @@ Result<api::ClaimAnswer> QueueService::claim(const api::ClaimRequest& request) {
         seen ? try_claim(*seen, bid, conflict) : Result<std::optional<Settled>>(seen.error());
     put_down(request.queue, (*entry)->key, conflict);
     if (!settled) return settled.error();
-    if (*settled) return claimed(std::move(**settled));
+    if (*settled) return claimed(**settled);
   }
   const MutexLock lock(mutex_);
   return api::ClaimAnswer(api::EmptyQueue{.next_in = candidates_[request.queue].next_in});

@@ -14,6 +14,15 @@ constexpr int kMostTries = 1000;
 constexpr int kMostUnknowns = 3;
 constexpr Millis kConfigKept{1000};
 
+Step unique_step(const api::PutRequest& request, const core::ItemId& id) {
+  Step step;
+  step.kind = Step::Kind::Set;
+  step.key = unique_key(request.queue, request.unique);
+  step.expect = store::Expect::Absent;
+  step.value = id.text();
+  return step;
+}
+
 }  // namespace
 
 // ---- queues
@@ -88,11 +97,7 @@ Result<api::PutAnswer> QueueService::put(const api::PutRequest& request) {
     std::size_t unique_at = 0;
     if (!request.unique.empty()) {
       unique_at = steps->size();
-      Step& step = steps->emplace_back();
-      step.kind = Step::Kind::Set;
-      step.key = unique_key(request.queue, request.unique);
-      step.expect = store::Expect::Absent;
-      step.value = id->text();
+      steps->push_back(unique_step(request, *id));
     }
     const std::size_t ground_at = steps->size();
     steps->insert(steps->end(), base->checks.begin(), base->checks.end());

@@ -144,7 +144,7 @@ class QueueService final : public api::Queue {
   Status promote(const core::QueueName& queue, api::Tended& tended);
   Result<bool> promote_one(const Seen& seen);
   void count_moved(const Settled& settled, api::Tended& tended);
-  Result<api::ClaimAnswer> claimed(Settled settled);
+  Result<api::ClaimAnswer> claimed(const Settled& settled);
   void note_put(const core::ItemId& id);
   // Says that somebody waits; wakes those who do.
   Status hang_bell(const core::QueueName& queue);

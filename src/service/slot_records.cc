@@ -219,7 +219,7 @@ Result<core::Job> decode_job(std::string_view value) {
     for (const json::value& item : due->as_array()) {
       auto slot = decode_due(item);
       if (!slot) return slot.error();
-      job.due.push_back(std::move(*slot));
+      job.due.push_back(*slot);
     }
   }
   if (const json::value* item = fields.find("active")) {
