@@ -191,10 +191,12 @@ TEST(AWaitingRun, StartsItsChildWithinTenMillisecondsOfTheRelease) {
   EXPECT_LT(took[kMiddle], std::max(10.0, 3 * bare[kMiddle]));
 }
 
+// Whoever the store and the machine favour: with so many turns chance leaves nobody out, only
+// starvation does.
 // EVIDENCE-OF: G2
 TEST(EightWaitingProcesses, EachGetsItsTurnsWhileAllWant) {
   constexpr int kProcesses = 8;
-  constexpr int kRuns = 10;
+  constexpr int kRuns = 30;
   const Stint stint;
   const std::string log = stint.dir().file("log");
   // Nobody starts before all are waiting.
@@ -203,9 +205,9 @@ TEST(EightWaitingProcesses, EachGetsItsTurnsWhileAllWant) {
   for (int i = 0; i < kProcesses; ++i) {
     Command loop = stint.command({});
     loop.argv = {"sh", "-c",
-                 cat("for i in 1 2 3 4 5 6 7 8 9 10; do ", stint.binary(), " run r --store '",
-                     stint.patient_store(), "' --on-held wait -- sh -c 'echo ", i, " >>", log,
-                     "' || exit; done")};
+                 cat("n=0; while [ $n -lt ", kRuns, " ]; do n=$((n+1)); ", stint.binary(),
+                     " run r --store '", stint.patient_store(), "' --on-held wait -- sh -c 'echo ",
+                     i, " >>", log, "' || exit; done")};
     all.push_back(std::make_unique<Child>(loop));
   }
   for (const auto& child : all) {
@@ -213,7 +215,7 @@ TEST(EightWaitingProcesses, EachGetsItsTurnsWhileAllWant) {
   }
   ASSERT_EQ(stint({"release", "r", "--token", "1"}).exit_code, 0);
   for (const auto& child : all) {
-    const auto exit = child->wait(milliseconds(60'000));
+    const auto exit = child->wait(milliseconds(120'000));
     ASSERT_TRUE(exit) << read_text(log);
     EXPECT_EQ(exit->code, 0) << child->err();
   }
