@@ -78,8 +78,7 @@ Result<api::AcquireAnswer> HttpLeases::acquire(const api::AcquireRequest& reques
       time_field("cooldown_ms", request.terms.cooldown), text_field("note", request.note));
   if (request.retake) body += cat(",\"retake\":\"", request.retake->hex(), "\"");
   if (!request.count_refusal) body += ",\"count_refusal\":false";
-  // The claim makes it one request however often it is sent.
-  auto reply = link_.post("/v1/acquire", body + "}", Link::Again::Yes);
+  auto reply = link_.post_claimed("/v1/acquire", body + "}");
   if (!reply) {
     return std::move(reply.error()).during(cat("acquiring ", quoted(request.resource.text())));
   }
@@ -156,7 +155,7 @@ Result<api::HoldAnswer> HttpLeases::stall(const api::Grip& grip) {
 }
 
 Result<api::HoldAnswer> HttpLeases::check(const api::Grip& grip) {
-  auto answer = hold("/v1/check", grip, "", Link::Again::Yes);
+  auto answer = hold("/v1/check", grip, "", Link::Again::Look);
   // A look: nothing can have happened.
   if (!answer && answer.error().code == Code::UnknownOutcome)
     answer.error().code = Code::Unavailable;

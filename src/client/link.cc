@@ -30,6 +30,14 @@ std::string base_of(const net::Address& address) {
   return out;
 }
 
+// Which refusals of a request that is asked again prove that it was not done before.
+bool nothing_settles(int /*status*/) { return false; }
+bool all_settles(int /*status*/) { return true; }
+// Held by another: who shows the claim of a grant gets that grant.
+bool held_settles(int status) { return status == 409; }
+// The server would have told the answer that it kept.
+bool key_settles(int status) { return status == 409 || status == 410; }
+
 }  // namespace
 
 std::string percent_encoded(std::string_view text) {
@@ -111,7 +119,7 @@ Result<Link::Reply> Link::get(const std::string& path, const Query& query) {
 }
 
 Result<Link::Reply> Link::post_tries(const std::string& path, const std::string& body,
-                                     std::vector<std::string> headers, int tries) {
+                                     std::vector<std::string> headers, int tries, Settles settles) {
   const net::HttpRequest request{.url = cat(base_, path),
                                  .body = body,
                                  .headers = std::move(headers),
@@ -132,22 +140,30 @@ Result<Link::Reply> Link::post_tries(const std::string& path, const std::string&
     }
     if (clock_.mono() >= deadline) break;
   }
-  // What may have happened is not undone by not reaching the server any more.
+  // What may have happened is not undone by a later refusal: a release that was done, and after
+  // which another was granted the lease, is "lost" when it is asked for again.
   if (!reply && unknown) reply.error().code = Code::UnknownOutcome;
-  if (reply && unknown && reply->status == 503) {
-    return Error{Code::UnknownOutcome, error_of(*reply).message};
+  if (reply && unknown && reply->status != 200 && !settles(reply->status)) {
+    return Error{Code::UnknownOutcome,
+                 cat("an answer of the server was lost, and asked again it says: ",
+                     error_of(*reply).message, ". It may or may not have been done")};
   }
   return reply;
 }
 
 Result<Link::Reply> Link::post(const std::string& path, const std::string& body, Again again) {
-  return post_tries(path, body, headers(), again == Again::Yes ? kMostTries : 1);
+  return post_tries(path, body, headers(), again == Again::No ? 1 : kMostTries,
+                    again == Again::Look ? all_settles : nothing_settles);
+}
+
+Result<Link::Reply> Link::post_claimed(const std::string& path, const std::string& body) {
+  return post_tries(path, body, headers(), kMostTries, held_settles);
 }
 
 Result<Link::Reply> Link::post_once(const std::string& path, const std::string& body) {
   auto all = headers();
   all.push_back(cat("Idempotency-Key: ", request_.random->id_hex()));
-  return post_tries(path, body, std::move(all), kMostTries);
+  return post_tries(path, body, std::move(all), kMostTries, key_settles);
 }
 
 Result<std::unique_ptr<Watch>> Link::watch(const std::string& resource) {

@@ -26,11 +26,14 @@ class Link {
   Result<Reply> get(const std::string& path, const Query& query = {});
 
   enum class Again {
-    No,   // once: it may have happened, and asking again would be another request
-    Yes,  // the same request again is the same request
+    No,    // once: it may have happened, and asking again would be another request
+    Yes,   // the same request again is the same request
+    Look,  // nothing can have happened: any answer is one
   };
   // Errors: UnknownOutcome when it may have happened.
   Result<Reply> post(const std::string& path, const std::string& body, Again again);
+  // An acquire: its claim makes it one request however often it is sent.
+  Result<Reply> post_claimed(const std::string& path, const std::string& body);
   // An idempotency key goes along, the same at each try.
   Result<Reply> post_once(const std::string& path, const std::string& body);
 
@@ -42,8 +45,9 @@ class Link {
 
  private:
   Result<Reply> send(const net::HttpRequest& request, bool changes);
+  using Settles = bool (*)(int status);
   Result<Reply> post_tries(const std::string& path, const std::string& body,
-                           std::vector<std::string> headers, int tries);
+                           std::vector<std::string> headers, int tries, Settles settles);
   std::vector<std::string> headers() const;
 
   const ConnectRequest request_;

@@ -31,13 +31,18 @@ const api::Once* once_of(const api::Ask& ask) {
   return nullptr;  // a renewal is never replayed
 }
 
-// What may have been done already stays unknown if the question that settles it fails.
-api::AskAnswer still_unknown(api::AskAnswer answer) {
+// What may have been done already stays unknown if the question that settles it fails, and if it
+// shows another's grant: that may have come after ours was ended.
+api::AskAnswer still_unknown(api::AskAnswer answer, const ResourceName& resource) {
   std::visit(
       [](auto& one) {
         if (!one) one.error().code = Code::UnknownOutcome;
       },
       answer);
+  const auto* held = std::get_if<Result<api::HoldAnswer>>(&answer);
+  if (held != nullptr && *held && std::holds_alternative<api::Lost>(**held)) {
+    return Result<api::HoldAnswer>(lost_from_sight(resource));
+  }
   return answer;
 }
 
@@ -102,7 +107,7 @@ std::vector<api::AskAnswer> LeaseService::many(const std::vector<api::Ask>& asks
       // Who renews counts from before it asked, and asks again by itself.
       out.push_back(std::holds_alternative<api::Renewal>(asks[i])
                         ? api::AskAnswer(Result<api::HoldAnswer>(answer.error()))
-                        : still_unknown(one_by_one(asks[i])));
+                        : still_unknown(one_by_one(asks[i]), resource_of(asks[i])));
       continue;
     }
     const auto* done = answer ? std::get_if<store::Committed>(&*answer) : nullptr;

@@ -99,12 +99,6 @@ Error unsettled(Error error, int unknowns) {
   return error;
 }
 
-// A look that does not show the effect settles nothing: it may have happened, and others after it.
-Error lost_from_sight(const ResourceName& resource) {
-  return {Code::UnknownOutcome, cat("the store did not answer, and ", quoted(resource.text()),
-                                    " has moved on since: it may or may not have been done")};
-}
-
 Millis age_of(const KeptAnswer& kept, WallTime now) {
   return std::max(Millis(0), std::chrono::duration_cast<Millis>(now - kept.at));
 }
@@ -115,6 +109,11 @@ bool plain(const core::Timers& timers) {
 }
 
 }  // namespace
+
+Error lost_from_sight(const ResourceName& resource) {
+  return {Code::UnknownOutcome, cat("the store did not answer, and ", quoted(resource.text()),
+                                    " has moved on since: it may or may not have been done")};
+}
 
 // Reads and decides, and makes the steps of what is to be written.
 Result<LeaseService::Planned> LeaseService::plan(const ResourceName& resource,

@@ -47,4 +47,7 @@ struct LeaseService::Planned {
   bool assumed = false;            // decided without reading
 };
 
+// A look that does not show the effect settles nothing: it may have happened, and others after it.
+Error lost_from_sight(const ResourceName& resource);
+
 }  // namespace stint::service

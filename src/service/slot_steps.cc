@@ -13,6 +13,12 @@ Error unsettled(Error error, int unknowns) {
   return error;
 }
 
+// Somebody else has it by now: the lost commit may have been done before that.
+Error moved_on(std::string_view what) {
+  return {Code::UnknownOutcome, cat("the store did not answer, and ", what,
+                                    " has moved on since: it may or may not have been done")};
+}
+
 bool is_ours(const core::Record& record, const api::Grip& grip) {
   return record.own && record.own->token == grip.token &&
          record.own->claim.matches(grip.claim.hash());
@@ -39,7 +45,10 @@ Result<core::SlotStep> SlotService::move(const api::SlotProof& proof, const Movi
     auto look = look_job(proof.job);
     if (!look) return unsettled(look.error(), unknowns);
     const bool live = is_ours(lease->record, proof.grip) && lease->held_with(proof.grip.token);
-    if (!look->job || (how.needs_live && !live)) return core::SlotStep{};
+    if (!look->job || (how.needs_live && !live)) {
+      if (unknowns > 0) return moved_on(cat("job ", quoted(proof.job)));
+      return core::SlotStep{};
+    }
     core::SlotStep moved = step(*look->job, grip_of(proof), look->now);
     // A superseded lease has no say in how its work ended.
     if (moved.ended && !is_ours(lease->record, proof.grip)) {
@@ -47,9 +56,7 @@ Result<core::SlotStep> SlotService::move(const api::SlotProof& proof, const Movi
     }
     if (moved.what != core::SlotStep::What::Done) {
       if (unknowns > 0 && moved.what == core::SlotStep::What::Gone) {
-        return Error{Code::UnknownOutcome,
-                     cat("the store did not answer, and job ", quoted(proof.job),
-                         " has moved on since: it may or may not have been done")};
+        return moved_on(cat("job ", quoted(proof.job)));
       }
       return moved;
     }
@@ -203,9 +210,12 @@ Result<api::StepAnswer> SlotService::once_move(const std::string& key, const api
     const store::Entry& entry = reading->entries.front();
     auto before = entry.present() ? decode_once(entry.value) : api::OnceRecord{};
     if (!before) return unsettled(before.error(), unknowns);
-    if (!is_ours(lease->record, grip)) return api::StepAnswer::Gone;
-    const auto after = next(*before, now_of(*reading));
-    if (!after) return api::StepAnswer::Gone;
+    const auto after =
+        is_ours(lease->record, grip) ? next(*before, now_of(*reading)) : std::nullopt;
+    if (!after) {
+      if (unknowns > 0) return moved_on(quoted(key));
+      return api::StepAnswer::Gone;
+    }
     std::vector<Step> steps = {set_record(once_key(key), encode(*after), entry.version)};
     lease->expect(steps);
     auto answer = store_.commit(steps, store::Sync::Durable);

@@ -8,6 +8,8 @@
 #include "os/clock.h"
 #include "os/random.h"
 #include "service/lease_service.h"
+#include "service/slot_service.h"
+#include "store/many.h"
 #include "store/memory/memory_store.h"
 #include "tests/support/lying_stores.h"
 
@@ -15,7 +17,7 @@ namespace stint::test {
 namespace {
 
 // Carries out the next commit, lets others in, and loses the answer.
-class LosesOneAnswer final : public SharedStore {
+class LosesOneAnswer final : public SharedStore, public store::ManyCommits {
  public:
   using SharedStore::SharedStore;
   void lose_next(std::function<void()> meanwhile) { meanwhile_ = std::move(meanwhile); }
@@ -26,6 +28,12 @@ class LosesOneAnswer final : public SharedStore {
     const auto meanwhile = std::exchange(meanwhile_, nullptr);
     meanwhile();
     return Error{Code::UnknownOutcome, "no answer"};
+  }
+  std::vector<Result<store::CommitAnswer>> commit_many(
+      const std::vector<store::Proposal>& proposals) override {
+    std::vector<Result<store::CommitAnswer>> out;
+    for (const auto& one : proposals) out.push_back(commit(one.steps, one.sync));
+    return out;
   }
 
  private:
@@ -99,6 +107,44 @@ TEST_F(LeaseSettling, ATransferThatWasTakenUpAndGivenBackStaysUnknown) {
     acquire("cid");
   });
   EXPECT_EQ(said(transfer(ann, "bob")), "unknown_outcome");
+}
+
+// As a server asks: several verbs at once.
+TEST_F(LeaseSettling, OneOfManyReleasesThatAnotherGrantFollowedStaysUnknown) {
+  const api::Grip ann = acquire("ann");
+  store_.lose_next([&] { acquire("bob"); });
+  const auto answers = service_->many({api::Ending{ann}});
+  ASSERT_EQ(answers.size(), 1U);
+  EXPECT_EQ(said(std::get<Result<api::HoldAnswer>>(answers[0])), "unknown_outcome");
+}
+
+TEST_F(LeaseSettling, OneOfManyReleasesIsSettledWhileItsEffectCanBeSeen) {
+  const api::Grip ann = acquire("ann");
+  store_.lose_next([] {});
+  EXPECT_EQ(said(std::get<Result<api::HoldAnswer>>(service_->many({api::Ending{ann}})[0])),
+            "done before");
+}
+
+// `stint once`: the end was recorded, or not; another has the lease by now.
+TEST_F(LeaseSettling, TheEndOfAOnceThatAnotherGrantFollowedStaysUnknown) {
+  service::SlotService slots(store_, ledger_, clock_);
+  const api::Grip ann = acquire("ann");
+  ASSERT_TRUE(slots.once_start("k", ann, Owner::parse("ann").value()));
+  store_.lose_next([&] {
+    EXPECT_TRUE(service_->release(ann, false));
+    acquire("bob");
+  });
+  const auto ended = slots.once_end("k", ann, 0);
+  ASSERT_FALSE(ended);
+  EXPECT_EQ(ended.error().code, Code::UnknownOutcome);
+}
+
+TEST_F(LeaseSettling, TheEndOfAOnceIsSettledWhileTheLeaseStands) {
+  service::SlotService slots(store_, ledger_, clock_);
+  const api::Grip ann = acquire("ann");
+  ASSERT_TRUE(slots.once_start("k", ann, Owner::parse("ann").value()));
+  store_.lose_next([] {});
+  EXPECT_EQ(slots.once_end("k", ann, 0).value(), api::StepAnswer::Done);
 }
 
 }  // namespace

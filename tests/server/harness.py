@@ -3,6 +3,7 @@
 Nothing here sleeps and hopes: until() waits for a condition, with a deadline that only a fault meets.
 """
 import http.client
+import http.server
 import json
 import os
 import re
@@ -175,6 +176,55 @@ class Server:
         finally:
             if self.own:
                 shutil.rmtree(self.dir, ignore_errors=True)
+
+
+class LosesOneAnswer:
+    """Stands before a server. The first request for `path` is carried out, `meanwhile` is called, and the answer is
+    lost with its connection; everything else passes."""
+
+    def __init__(self, port, path, meanwhile):
+        self.lost = False
+        outer, client_of = self, lambda: http.client.HTTPConnection('127.0.0.1', port, timeout=PATIENCE)
+
+        class Relay(http.server.BaseHTTPRequestHandler):
+            protocol_version = 'HTTP/1.1'
+
+            def relay(self):
+                body = self.rfile.read(int(self.headers.get('Content-Length') or 0))
+                conn = client_of()
+                headers = {name: value for name, value in self.headers.items() if name.lower() != 'host'}
+                conn.request(self.command, self.path, body, headers)
+                answer = conn.getresponse()
+                content = answer.read()
+                conn.close()
+                self.close_connection = True
+                if self.path == path and not outer.lost:
+                    outer.lost = True
+                    meanwhile()
+                    return
+                self.send_response(answer.status)
+                self.send_header('Content-Type', answer.headers.get('Content-Type', 'application/json'))
+                self.send_header('Content-Length', str(len(content)))
+                self.send_header('Connection', 'close')
+                self.end_headers()
+                self.wfile.write(content)
+
+            do_GET = do_POST = relay
+
+            def log_message(self, *_):
+                pass
+        self.server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Relay)
+        self.url = f'http://127.0.0.1:{self.server.server_port}'
+
+    def __enter__(self):
+        self.thread = threading.Thread(target=self.server.serve_forever, daemon=True)
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.server.shutdown()
+        self.server.server_close()
+        self.thread.join()
 
 
 def raw(port, data, end=True, patience=PATIENCE):

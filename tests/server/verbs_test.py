@@ -4,7 +4,34 @@ import socket
 import threading
 import time
 
-from harness import Server, TestCase, claim, main, until
+from harness import LosesOneAnswer, Server, TestCase, claim, main, until
+
+
+class LostAnswers(TestCase):
+    """The program, whose request was carried out and not answered, and who is let in before it asks again."""
+
+    def play(self, path, meanwhile, *words):
+        with Server() as server:
+            with LosesOneAnswer(server.port, path, lambda: meanwhile(server.client())) as relay:
+                token = server.stint('acquire', 'lost', store=relay.url).stdout.strip()
+                done = server.stint(words[0], *words[1:], '--token', token, store=relay.url, check=False)
+                self.assertTrue(relay.lost)
+                return done
+
+    def test_a_release_that_another_grant_followed_stays_unknown(self):
+        done = self.play('/v1/release', lambda c: c.acquire('lost', owner='bob'), 'release', 'lost')
+        self.assertEqual(done.returncode, 14, done.stderr)
+
+    def test_a_release_is_settled_while_its_effect_can_be_seen(self):
+        done = self.play('/v1/release', lambda c: None, 'release', 'lost')
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_a_check_is_a_look_and_says_what_is(self):
+        def take_over(client):
+            lease = client.get('/v1/lease?resource=lost').json
+            client.post('/v1/revoke', {'resource': 'lost', 'token': lease['token'], 'why': 'w', 'by': 'b'})
+        done = self.play('/v1/check', take_over, 'check', 'lost')
+        self.assertEqual(done.returncode, 12, done.stderr)
 
 
 class Verbs(TestCase):
