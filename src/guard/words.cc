@@ -1,5 +1,6 @@
 #include "guard/words.h"
 
+#include "api/wire.h"
 #include "base/check.h"
 #include "base/json_text.h"
 #include "base/text.h"
@@ -70,19 +71,8 @@ std::string what_happened(const Refused& refused, const Pass& pass) {
 }  // namespace
 
 Code code_of(core::Verdict verdict) {
-  switch (verdict) {
-    case core::Verdict::Stale: return Code::Stale;
-    case core::Verdict::Used: return Code::Used;
-    case core::Verdict::NeverIssued: return Code::NeverIssued;
-    case core::Verdict::NeverGranted: return Code::NeverGranted;
-    case core::Verdict::Foreign:
-    case core::Verdict::Restored: return Code::Foreign;
-    case core::Verdict::NoToken: return Code::NoToken;
-    case core::Verdict::Admitted:
-    case core::Verdict::Done:
-    case core::Verdict::AskStore: break;
-  }
-  CHECK(false, "not a refusal");
+  CHECK(is_refusal(verdict), "not a refusal");
+  return api::code_of(verdict);
 }
 
 Error error_of(const Refused& refused, const Pass& pass) {

@@ -176,14 +176,20 @@ int QueueFolder::sync_parent(const std::string& path) const {
   return folder.sync();
 }
 
+int QueueFolder::stage(const std::string& path, std::string_view content) const {
+  os::Fd file;
+  if (const int error = root_.create(path, kFileMode, file); error != 0) return error;
+  int error = os::write_whole(file.get(), content);
+  if (error == 0) error = os::sync_file(file.get());
+  if (error != 0) root_.remove(path);
+  return error;
+}
+
 int QueueFolder::write_new(const std::string& path, std::string_view content,
                            const std::string& nonce) const {
   const std::string staged = cat("tmp/", nonce);
-  os::Fd file;
-  if (const int error = root_.create(staged, kFileMode, file); error != 0) return error;
-  int error = os::write_whole(file.get(), content);
-  if (error == 0) error = os::sync_file(file.get());
-  if (error == 0) error = root_.link(staged, root_, path);
+  if (const int error = stage(staged, content); error != 0) return error;
+  const int error = root_.link(staged, root_, path);
   root_.remove(staged);
   return error == 0 ? sync_parent(path) : error;
 }
@@ -191,11 +197,8 @@ int QueueFolder::write_new(const std::string& path, std::string_view content,
 int QueueFolder::write(const std::string& path, std::string_view content,
                        const std::string& nonce) const {
   const std::string staged = cat("tmp/", nonce);
-  os::Fd file;
-  if (const int error = root_.create(staged, kFileMode, file); error != 0) return error;
-  int error = os::write_whole(file.get(), content);
-  if (error == 0) error = os::sync_file(file.get());
-  if (error == 0) error = root_.rename(staged, path);
+  if (const int error = stage(staged, content); error != 0) return error;
+  const int error = root_.rename(staged, path);
   if (error != 0) root_.remove(staged);
   return error == 0 ? sync_parent(path) : error;
 }

@@ -80,6 +80,8 @@ class QueueFolder {
 
  private:
   int sync_parent(const std::string& path) const;
+  // Written and synced, not in place yet; gone again if that failed.
+  int stage(const std::string& path, std::string_view content) const;
   os::Directory root_;
 };
 

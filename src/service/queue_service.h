@@ -139,6 +139,8 @@ class QueueService final : public api::Queue {
   Result<std::optional<Settled>> claim_reserved(const api::ClaimRequest& request,
                                                 const core::ClaimItem& bid);
   bool due_for_tending(const core::QueueName& queue);
+  Status tend_fired(const core::QueueName& queue, const std::vector<store::Entry>& entries,
+                    api::Tended& tended);
   Status tend_claims(const core::QueueName& queue, api::Tended& tended);
   Status tend_paces(const core::QueueName& queue, api::Tended& tended);
   Status promote(const core::QueueName& queue, api::Tended& tended);

@@ -32,6 +32,23 @@ void QueueService::count_moved(const Settled& settled, api::Tended& tended) {
 
 // Epoch, progress and timer are checked again in the commit: a completion or a renewal that came
 // meanwhile wins (river#1302).   G8
+Status QueueService::tend_fired(const core::QueueName& queue,
+                                const std::vector<store::Entry>& entries, api::Tended& tended) {
+  for (const store::Entry& entry : entries) {
+    if (entry.timer.state != TimerState::Fired) {
+      sooner(tended.next_in, entry.timer.remaining);
+      continue;
+    }
+    const auto id = id_of(queue, entry.key);
+    if (!id) continue;
+    forget(*id);
+    auto settled = settle(*id, core::TendItem{}, nullptr);
+    if (!settled) return settled.error();
+    if (*settled) count_moved(**settled, tended);
+  }
+  return {};
+}
+
 Status QueueService::tend_claims(const core::QueueName& queue, api::Tended& tended) {
   std::string after;
   {
@@ -43,18 +60,7 @@ Status QueueService::tend_claims(const core::QueueName& queue, api::Tended& tend
                             .limit = kTendPage,
                             .backwards = false});
   if (!found) return found.error();
-  for (const store::Entry& entry : found->entries) {
-    if (entry.timer.state != TimerState::Fired) {
-      sooner(tended.next_in, entry.timer.remaining);
-      continue;
-    }
-    const auto id = id_of(queue, entry.key);
-    if (!id) continue;
-    forget(*id);
-    auto settled = settle(*id, core::TendItem{}, nullptr);
-    if (!settled) return settled.error();
-    if (*settled) count_moved(**settled, tended);
-  }
+  if (auto done = tend_fired(queue, found->entries, tended); !done) return done;
   const MutexLock lock(mutex_);
   candidates_[queue].claimed_after =
       found->entries.size() < kTendPage ? std::string() : found->entries.back().key;
@@ -65,18 +71,7 @@ Status QueueService::tend_paces(const core::QueueName& queue, api::Tended& tende
   auto found = store_.scan(
       {.prefix = pace_prefix(queue), .after = "", .limit = kTendPage, .backwards = false});
   if (!found) return found.error();
-  for (const store::Entry& entry : found->entries) {
-    if (entry.timer.state != TimerState::Fired) {
-      sooner(tended.next_in, entry.timer.remaining);
-      continue;
-    }
-    const auto id = id_of(queue, entry.key);
-    if (!id) continue;
-    forget(*id);
-    auto settled = settle(*id, core::TendItem{}, nullptr);
-    if (!settled) return settled.error();
-    if (*settled) count_moved(**settled, tended);
-  }
+  if (auto done = tend_fired(queue, found->entries, tended); !done) return done;
   return {};
 }
 
