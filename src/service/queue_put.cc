@@ -23,6 +23,18 @@ Step unique_step(const api::PutRequest& request, const core::ItemId& id) {
   return step;
 }
 
+// It may have been put already, and have moved on from where it was put.
+void must_be_nowhere(const core::ItemId& id, std::vector<Step>& steps) {
+  const std::string here = steps.front().key;
+  for (const Shelf shelf : kShelves) {
+    Step check;
+    check.kind = Step::Kind::Check;
+    check.key = shelf_key(shelf, id);
+    check.expect = store::Expect::Absent;
+    if (check.key != here) steps.push_back(std::move(check));
+  }
+}
+
 }  // namespace
 
 // ---- queues
@@ -82,8 +94,16 @@ Result<api::PutAnswer> QueueService::put(const api::PutRequest& request) {
   if (auto ok = api::check_put(request); !ok) return ok.error();
   auto limits = limits_for(request);
   if (!limits) return limits.error();
-  std::optional<core::ItemId> id;
   int unknowns = 0;
+  auto answer = put_until_known(request, *limits, unknowns);
+  if (!answer && unknowns > 0) answer.error().code = Code::UnknownOutcome;
+  return answer;
+}
+
+Result<api::PutAnswer> QueueService::put_until_known(const api::PutRequest& request,
+                                                     const core::ItemLimits& limits,
+                                                     int& unknowns) {
+  std::optional<core::ItemId> id;
   for (int tries = 0; tries < kMostTries; ++tries) {
     auto base = ground();
     if (!base) return base.error();
@@ -92,13 +112,14 @@ Result<api::PutAnswer> QueueService::put(const api::PutRequest& request) {
       const MutexLock lock(mutex_);
       id = ids_.make(request.queue, request.priority, clock_.wall(), random_);
     }
-    auto steps = plan_put(*id, request, *limits, StoredItem());
+    auto steps = plan_put(*id, request, limits, StoredItem());
     if (!steps) return steps.error();
     std::size_t unique_at = 0;
     if (!request.unique.empty()) {
       unique_at = steps->size();
       steps->push_back(unique_step(request, *id));
     }
+    if (unknowns > 0) must_be_nowhere(*id, *steps);
     const std::size_t ground_at = steps->size();
     steps->insert(steps->end(), base->checks.begin(), base->checks.end());
     auto done = store_.commit(*steps, store::Sync::Durable);

@@ -8,6 +8,7 @@
 #include "os/clock.h"
 #include "os/random.h"
 #include "service/lease_service.h"
+#include "service/queue_service.h"
 #include "service/slot_service.h"
 #include "store/many.h"
 #include "store/memory/memory_store.h"
@@ -145,6 +146,30 @@ TEST_F(LeaseSettling, TheEndOfAOnceIsSettledWhileTheLeaseStands) {
   ASSERT_TRUE(slots.once_start("k", ann, Owner::parse("ann").value()));
   store_.lose_next([] {});
   EXPECT_EQ(slots.once_end("k", ann, 0).value(), api::StepAnswer::Done);
+}
+
+// The item was put, and claimed before the lost answer is asked for again: it is one item.
+// EVIDENCE-OF: G10
+TEST_F(LeaseSettling, APutWhoseItemWasClaimedMeanwhilePutsNoSecondOne) {
+  service::QueueService here(store_, ledger_, clock_, random_);
+  service::QueueService worker(store_, ledger_, clock_, random_);
+  const auto queue = core::QueueName::parse("q").value();
+  ASSERT_TRUE(here.configure({queue, {}}));
+  const auto work = [&] {
+    auto answer = worker.claim(
+        {.queue = queue, .owner = Owner::parse("bob").value(), .claim = Claim::make(random_)});
+    const auto* claimed = answer ? std::get_if<api::ClaimedItem>(&*answer) : nullptr;
+    if (claimed == nullptr) return false;
+    const api::ItemRef ref{claimed->item.id, claimed->item.item.epoch};
+    return worker.complete({.ref = ref, .result = {}, .then = {}}).has_value();
+  };
+  store_.lose_next([&] { EXPECT_TRUE(work()); });
+  const auto put = here.put(
+      {.queue = queue, .payload = "work", .unique = {}, .labels = {}, .by = "ann", .limits = {}});
+  EXPECT_TRUE(put) << put.error().message;
+  EXPECT_FALSE(work()) << "the same work for a second worker";
+  const auto all = here.list({.queue = queue, .state = {}, .limit = 10});
+  EXPECT_TRUE(all && all->size() == 1);
 }
 
 }  // namespace
