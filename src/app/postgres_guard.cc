@@ -11,12 +11,6 @@ namespace {
 
 using Level = guard::CheckLine::Level;
 
-// The guards' table outlives every call.
-const Clock& system_clock() {
-  static const os::SystemClock clock;
-  return clock;
-}
-
 struct Place {
   std::string url;
   std::string resource;  // empty: none is named
@@ -28,8 +22,8 @@ Place place_of(std::string_view words) {
   return {std::string(words.substr(0, hash)), std::string(words.substr(hash + 1))};
 }
 
-Result<guard::SealAnswer> seal(const guard::Target& target, const guard::SealRequest& request,
-                               api::Fences* fences) {
+Result<guard::SealAnswer> seal_postgres(const guard::Target& target,
+                                        const guard::SealRequest& request, api::Fences* fences) {
   const Place place = place_of(target.words);
   // A fence is the resource's own row; another's token is never compared with it.
   if (place.resource != request.pass.resource.text()) {
@@ -40,7 +34,7 @@ Result<guard::SealAnswer> seal(const guard::Target& target, const guard::SealReq
     refused.detail = cat("the target is fenced for ", quoted(place.resource));
     return guard::SealAnswer(std::move(refused));
   }
-  auto guard = open_postgres(place.url, system_clock());
+  auto guard = open_postgres(place.url, os::system_clock());
   if (!guard) return guard.error();
   auto answer = (*guard)->seal(request, fences);
   if (answer) {
@@ -49,9 +43,10 @@ Result<guard::SealAnswer> seal(const guard::Target& target, const guard::SealReq
   return answer;
 }
 
-Result<std::vector<guard::CheckLine>> check(const guard::Target& target, api::Fences* /*fences*/) {
+Result<std::vector<guard::CheckLine>> check_postgres(const guard::Target& target,
+                                                     api::Fences* /*fences*/) {
   const Place place = place_of(target.words);
-  auto guard = open_postgres(place.url, system_clock());
+  auto guard = open_postgres(place.url, os::system_clock());
   if (!guard) return guard.error();
   auto state = (*guard)->look();
   if (!state) return state.error();
@@ -80,7 +75,9 @@ guard::OpenedPostgresGuard open_postgres(std::string_view url, const Clock& cloc
   return open_module_postgres_guard({.address = *parsed}, clock);
 }
 
-guard::Guard postgres_guard() { return {.settle_words = {}, .seal = seal, .check = check}; }
+guard::Guard postgres_guard() {
+  return {.settle_words = {}, .seal = seal_postgres, .check = check_postgres};
+}
 
 std::vector<guard::CheckLine> check_lines(const guard::PostgresState& state,
                                           const std::string& resource) {

@@ -13,12 +13,6 @@
 namespace stint::app {
 namespace {
 
-// The guards' table outlives every call.
-const Clock& system_clock() {
-  static const os::SystemClock clock;
-  return clock;
-}
-
 Result<holder::TakeRequest> take_request(const ProxyRun& run) {
   auto name = ResourceName::parse(guard::proxy_lease(run.proxy.upstream, run.proxy.resource));
   if (!name) return std::move(name.error()).during("naming the proxy's lease");
@@ -117,13 +111,14 @@ Result<ProxyEnd> admit(Opened& opened, const Clock& clock, Random& random, os::S
   return end;
 }
 
-Result<guard::SealAnswer> seal(const guard::Target& target, const guard::SealRequest& request,
-                               api::Fences* /*fences*/) {
-  return seal_by_module({.url = target.place, .request = request}, system_clock());
+Result<guard::SealAnswer> seal_proxy(const guard::Target& target, const guard::SealRequest& request,
+                                     api::Fences* /*fences*/) {
+  return seal_by_module({.url = target.place, .request = request}, os::system_clock());
 }
 
-Result<std::vector<guard::CheckLine>> check(const guard::Target& target, api::Fences* /*fences*/) {
-  return check_by_module({.url = target.place}, system_clock());
+Result<std::vector<guard::CheckLine>> check_proxy(const guard::Target& target,
+                                                  api::Fences* /*fences*/) {
+  return check_by_module({.url = target.place}, os::system_clock());
 }
 
 }  // namespace
@@ -164,6 +159,8 @@ Result<ProxyEnd> run_proxy(Opened& opened, const Clock& clock, Random& random, o
   return admit(opened, clock, random, signals, run, **proxy, *taken);
 }
 
-guard::Guard proxy_guard() { return {.settle_words = {}, .seal = seal, .check = check}; }
+guard::Guard proxy_guard() {
+  return {.settle_words = {}, .seal = seal_proxy, .check = check_proxy};
+}
 
 }  // namespace stint::app

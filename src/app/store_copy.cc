@@ -12,10 +12,10 @@ Status revoke_all(const StoreCopy& copy, const Clock& clock, Random& random) {
   from.may_create = false;
   auto opened = Opened::open(from, clock, random);
   if (!opened) return opened.error();
-  constexpr std::size_t kPage = 500;
+  constexpr std::size_t kCopyPage = 500;
   std::string after;
   while (true) {
-    auto leases = (*opened)->leases().list({.prefix = "", .after = after, .limit = kPage});
+    auto leases = (*opened)->leases().list({.prefix = "", .after = after, .limit = kCopyPage});
     if (!leases) return leases.error();
     for (const api::Lease& lease : *leases) {
       if (lease.state == core::State::Free) continue;
@@ -25,7 +25,7 @@ Status revoke_all(const StoreCopy& copy, const Clock& clock, Random& random) {
                                              core::Reason::Revoked);
       if (!done) return done.error();
     }
-    if (leases->size() < kPage) return {};
+    if (leases->size() < kCopyPage) return {};
     after = leases->back().resource;
   }
 }

@@ -18,10 +18,10 @@ constexpr std::array<std::uint32_t, 64> kRound = {
     0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
     0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
 
-constexpr std::size_t kBlock = 64;
-using State = std::array<std::uint32_t, 8>;
+constexpr std::size_t kSha256Block = 64;
+using Sha256State = std::array<std::uint32_t, 8>;
 
-void absorb(State& state, const char* block) {
+void absorb_sha256(Sha256State& state, const char* block) {
   std::array<std::uint32_t, 64> w{};
   for (std::size_t i = 0; i < 16; ++i) {
     for (std::size_t j = 0; j < 4; ++j) {
@@ -33,7 +33,7 @@ void absorb(State& state, const char* block) {
     const std::uint32_t s1 = std::rotr(w[i - 2], 17) ^ std::rotr(w[i - 2], 19) ^ (w[i - 2] >> 10U);
     w[i] = w[i - 16] + s0 + w[i - 7] + s1;
   }
-  State s = state;
+  Sha256State s = state;
   for (std::size_t i = 0; i < 64; ++i) {
     const std::uint32_t s1 = std::rotr(s[4], 6) ^ std::rotr(s[4], 11) ^ std::rotr(s[4], 25);
     const std::uint32_t choose = (s[4] & s[5]) ^ (~s[4] & s[6]);
@@ -50,16 +50,16 @@ void absorb(State& state, const char* block) {
 void Sha256::add(std::string_view bytes) {
   length_ += bytes.size();
   if (!rest_.empty()) {
-    const std::size_t more = std::min(kBlock - rest_.size(), bytes.size());
+    const std::size_t more = std::min(kSha256Block - rest_.size(), bytes.size());
     rest_ += bytes.substr(0, more);
     bytes.remove_prefix(more);
-    if (rest_.size() < kBlock) return;
-    absorb(state_, rest_.data());
+    if (rest_.size() < kSha256Block) return;
+    absorb_sha256(state_, rest_.data());
     rest_.clear();
   }
-  while (bytes.size() >= kBlock) {
-    absorb(state_, bytes.data());
-    bytes.remove_prefix(kBlock);
+  while (bytes.size() >= kSha256Block) {
+    absorb_sha256(state_, bytes.data());
+    bytes.remove_prefix(kSha256Block);
   }
   rest_ = bytes;
 }
@@ -67,7 +67,7 @@ void Sha256::add(std::string_view bytes) {
 std::string Sha256::done() {
   const std::uint64_t bits = length_ * 8;
   std::string padding("\x80");
-  while ((rest_.size() + padding.size()) % kBlock != kBlock - 8) padding += '\0';
+  while ((rest_.size() + padding.size()) % kSha256Block != kSha256Block - 8) padding += '\0';
   for (int shift = 56; shift >= 0; shift -= 8) {
     padding += static_cast<char>(bits >> static_cast<unsigned>(shift) & 0xFFU);
   }

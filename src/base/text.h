@@ -40,7 +40,11 @@ bool has_control(std::string_view utf8);
 
 // For messages: bytes that could harm a terminal or a log line are shown as \xNN.
 std::string printable(std::string_view bytes);
-inline std::string quoted(std::string_view bytes) { return cat('\'', printable(bytes), '\''); }
+struct Quoted {
+  std::string operator()(std::string_view bytes) const { return cat('\'', printable(bytes), '\''); }
+};
+// An object, since a function of this name would be looked up beside std::quoted for a std::string.
+inline constexpr Quoted quoted;
 
 std::vector<std::string_view> split(std::string_view text, char separator);
 std::string_view trim(std::string_view text);

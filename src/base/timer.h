@@ -23,4 +23,7 @@ struct Timer {
   std::optional<Millis> ttl;
 };
 
+inline bool running(const Timer& timer) { return timer.state == TimerState::Running; }
+inline bool fired(const Timer& timer) { return timer.state == TimerState::Fired; }
+
 }  // namespace stint

@@ -11,7 +11,7 @@
 namespace stint::cli {
 namespace {
 
-constexpr std::array<Option, 8> kOptions = {{
+constexpr std::array<Option, 8> kAcquireOptions = {{
     {"--ttl", "D", "how long the grant lasts (default 90s)"},
     {"--wait", "D", "wait this long for it to become free"},
     {"--env", "", "print shell lines that set STINT_RESOURCE, STINT_TOKEN, STINT_CLAIM ..."},
@@ -22,7 +22,7 @@ constexpr std::array<Option, 8> kOptions = {{
     {"--note", "TEXT", "what others are told that you are doing"},
 }};
 
-constexpr std::array<std::string_view, 3> kExamples = {
+constexpr std::array<std::string_view, 3> kAcquireExamples = {
     "token=$(stint acquire blog-repo --ttl 5m) && ... && stint release blog-repo --token $token",
     "eval \"$(stint acquire blog-repo --env)\"",
     "stint acquire blog-repo --wait 30s --json",
@@ -151,8 +151,8 @@ const Command kAcquire = {
         "machine, "
         "so that a later 'stint renew RESOURCE --token N' in the same script finds it. "
         "Nothing renews the lease by itself: prefer 'stint run' where you can.",
-    .examples = kExamples,
-    .options = kOptions,
+    .examples = kAcquireExamples,
+    .options = kAcquireOptions,
     .least_operands = 0,
     .most_operands = 1,
     .runs_command = false,

@@ -15,13 +15,13 @@
 namespace stint::cli {
 namespace {
 
-constexpr std::array<Option, 5> kOptions = {
+constexpr std::array<Option, 5> kAdmitOptions = {
     {{"--key", "K", "what makes a repeat the same act (default: made from the command's words)"},
      {"--show", "K", "print what is known of the act with this key, and run nothing"},
      kResourceOption,
      kTokenOption,
      kModeOption}};
-constexpr std::array<std::string_view, 3> kExamples = {
+constexpr std::array<std::string_view, 3> kAdmitExamples = {
     "stint admit deploy --key release-17 -- ./deploy.sh   # inside a run",
     "stint admit mail --mode once --key \"$SLOT\" -- ./send",
     "stint admit deploy --show release-17"};
@@ -205,8 +205,8 @@ const Command kAdmit = {
         "check the token itself, let it.\n\n"
         "A key that has a result is not run again: its recorded exit code is the answer. With "
         "--mode once a token runs one key; a repeat whose first run left no result exits 14.",
-    .examples = kExamples,
-    .options = kOptions,
+    .examples = kAdmitExamples,
+    .options = kAdmitOptions,
     .least_operands = 1,
     .most_operands = 1,
     .runs_command = false,

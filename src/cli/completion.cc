@@ -77,7 +77,7 @@ int completion_command(Session& session) {
   return kDone;
 }
 
-constexpr std::array<std::string_view, 1> kExamples = {
+constexpr std::array<std::string_view, 1> kCompletionExamples = {
     "stint completion bash > ~/.local/share/bash-completion/completions/stint"};
 
 }  // namespace
@@ -87,7 +87,7 @@ const Command kCompletion = {
     .operands = "SHELL",
     .summary = "print completion for bash, zsh or fish",
     .details = "",
-    .examples = kExamples,
+    .examples = kCompletionExamples,
     .options = {},
     .least_operands = 1,
     .most_operands = 1,

@@ -11,14 +11,14 @@
 namespace stint::cli {
 namespace {
 
-struct Verb {
+struct CronVerb {
   std::string_view name;
   std::string_view usage;
   int (*run)(Session& session);
   std::size_t least;  // operands, with its own name
   std::size_t most;
 };
-constexpr std::array<Verb, 6> kVerbs = {{
+constexpr std::array<CronVerb, 6> kCronVerbs = {{
     {"next", "stint cron next 'EXPR'", cron_next, 2, 2},
     {"check", "stint cron check [FILE]", cron_check, 1, 2},
     {"run", "stint cron run JOB --slot T", cron_run, 2, 2},
@@ -31,7 +31,7 @@ int cron_command(Session& session) {
   const auto& operands = session.words().operands();
   if (operands.empty()) return cron_daemon(session, std::nullopt);
   std::string usages = "stint cron [FILE]";
-  for (const Verb& verb : kVerbs) {
+  for (const CronVerb& verb : kCronVerbs) {
     usages += cat("; ", verb.usage);
     if (operands.front() != verb.name) continue;
     if (operands.size() >= verb.least && operands.size() <= verb.most) return verb.run(session);
@@ -45,7 +45,7 @@ int cron_command(Session& session) {
       invalid(cat("there is no stint cron ", quoted(operands.front()), "; ", usages)));
 }
 
-constexpr std::array<Option, 10> kOptions = {{
+constexpr std::array<Option, 10> kCronOptions = {{
     {"--once", "", "do what is due, wait for it to end, and exit"},
     {"--drain", "D", "after SIGTERM: how long running jobs have to end (default: 30s)"},
     {"--file", "FILE", "the jobs, for the verbs (default: ./stint.toml)"},
@@ -59,7 +59,7 @@ constexpr std::array<Option, 10> kOptions = {{
     {"--previous", "", "next: go back from there instead"},
     {"-n", "N", "next: so many times (default: 5)"},
 }};
-constexpr std::array<std::string_view, 7> kExamples = {
+constexpr std::array<std::string_view, 7> kCronExamples = {
     "stint cron                                    # the jobs of ./stint.toml, until SIGTERM",
     "stint cron --once jobs.toml                   # from system cron or a systemd timer",
     "stint cron check jobs.toml",
@@ -100,8 +100,8 @@ const Command kCron = {
         "or hours runs in both, another only the first time.\n"
         "next prints one time a line, with its offset. 'never' and exit 1: it does not fire. Exit "
         "2: it is wrong, and the message names the field.",
-    .examples = kExamples,
-    .options = kOptions,
+    .examples = kCronExamples,
+    .options = kCronOptions,
     .least_operands = 0,
     .most_operands = 16,  // an expression without its quotes is told as such
     .runs_command = false,

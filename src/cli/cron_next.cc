@@ -11,7 +11,7 @@
 namespace stint::cli {
 namespace {
 
-struct Asked {
+struct NextAsked {
   core::CronExpression expression;
   std::string zone_name;
   core::Zone zone;
@@ -31,9 +31,9 @@ Result<std::string> zone_name(Session& session, const core::CronExpression& expr
   return expression.zone;
 }
 
-Result<Asked> what_is_asked(Session& session) {
+Result<NextAsked> next_asked(Session& session) {
   const Words& words = session.words();
-  Asked out;
+  NextAsked out;
   auto expression = core::parse_cron(words.operands()[1]);
   if (!expression) return expression.error();
   out.expression = std::move(*expression);
@@ -62,7 +62,7 @@ Result<Asked> what_is_asked(Session& session) {
   return out;
 }
 
-std::vector<core::CronTime> times(const Asked& asked) {
+std::vector<core::CronTime> times(const NextAsked& asked) {
   const std::chrono::sys_time<Millis> after(asked.after.time_since_epoch());
   auto from = std::chrono::floor<std::chrono::seconds>(after);
   // Slots are whole seconds: within one, the last has passed and the next has not come.
@@ -85,7 +85,7 @@ std::vector<core::CronTime> times(const Asked& asked) {
 }  // namespace
 
 int cron_next(Session& session) {
-  const auto asked = what_is_asked(session);
+  const auto asked = next_asked(session);
   if (!asked) return session.fail(asked.error());
   const std::vector<core::CronTime> found = times(*asked);
   std::vector<std::vector<api::JsonField>> rows;

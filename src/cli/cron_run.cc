@@ -22,7 +22,7 @@ namespace {
 // For those who keep their own scheduler: a slot that is this far ahead is a mistake.
 constexpr Millis kEarliest{60'000};
 
-struct Asked {
+struct SlotAsked {
   schedule::JobConfig job;
   core::Slot slot;
   std::string scheduler;
@@ -68,8 +68,8 @@ Result<schedule::JobConfig> job_of(Session& session, const std::optional<std::st
   return find_job(std::move(jobs), session.words().operands()[1]);
 }
 
-Result<Asked> what_is_asked(Session& session) {
-  Asked out;
+Result<SlotAsked> slot_asked(Session& session) {
+  SlotAsked out;
   const auto text = session.words().value("--slot");
   if (!text) return invalid("which slot? stint cron run JOB --slot 2026-11-15T06:45:00Z");
   const auto scheduler = session.environment().get("STINT_CRON_AS");
@@ -95,7 +95,7 @@ Result<Asked> what_is_asked(Session& session) {
 
 class SlotRun {
  public:
-  SlotRun(Session& session, os::Signals& signals, app::Opened& opened, Asked asked)
+  SlotRun(Session& session, os::Signals& signals, app::Opened& opened, SlotAsked asked)
       : session_(session), signals_(signals), opened_(opened), asked_(std::move(asked)) {}
 
   int go() {
@@ -355,7 +355,7 @@ class SlotRun {
   Session& session_;
   os::Signals& signals_;
   app::Opened& opened_;
-  Asked asked_;
+  SlotAsked asked_;
   Work work_;
   std::optional<api::SlotProof> proof_;
   std::thread reporter_;
@@ -369,7 +369,7 @@ int cron_run(Session& session) {
   // Before the first thread: they all inherit the mask.
   auto signals = os::Signals::make();
   if (!signals) return session.fail(signals.error());
-  auto asked = what_is_asked(session);
+  auto asked = slot_asked(session);
   if (!asked) return session.fail(asked.error());
   auto opened = session.open();
   if (!opened) return session.fail(opened.error());

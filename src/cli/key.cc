@@ -60,8 +60,6 @@ std::string joined(const std::vector<std::string>& words) {
   return out.empty() ? "-" : out;
 }
 
-std::string moment(const std::optional<WallTime>& time) { return time ? format_utc(*time) : "-"; }
-
 int ls(Session& session) {
   auto opened = session.open();
   if (!opened) return session.fail(opened.error());
@@ -78,7 +76,7 @@ int ls(Session& session) {
   for (const api::Key& key : *keys) {
     const bool expired = key.expires_at && *key.expires_at <= now;
     table.add({key.name, key.id, joined(api::words(key.rights)), joined(key.prefixes),
-               moment(key.expires_at), moment(key.used_at),
+               when(key.expires_at), when(key.used_at),
                key.revoked_at ? "revoked"
                : expired      ? "expired"
                               : "in force"});

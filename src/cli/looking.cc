@@ -12,17 +12,7 @@
 namespace stint::cli {
 namespace {
 
-std::string or_dash(const std::string& text) { return text.empty() ? "-" : printable(text); }
 std::string left(const std::optional<Millis>& d) { return d ? rough_duration(*d) : "-"; }
-std::string when(const std::optional<WallTime>& t) { return t ? format_utc(*t) : "-"; }
-
-void print_table(Session& session, const Table& table) {
-  bool header = true;
-  for (const std::string& line : table.lines()) {
-    session.print(header ? session.strong(line) : line);
-    header = false;
-  }
-}
 
 int ls_command(Session& session) {
   auto opened = session.open();
@@ -47,7 +37,7 @@ int ls_command(Session& session) {
                cat(lease.token.number()), or_dash(lease.owner.text()), left(lease.remaining),
                or_dash(lease.held ? lease.note : ""), or_dash(lease.progress)});
   }
-  print_table(session, table);
+  session.print_table(table);
   return kDone;
 }
 
@@ -113,7 +103,7 @@ int history_command(Session& session) {
                past.ended ? std::string(core::word(*past.ended)) : "-", or_dash(past.by),
                or_dash(past.why)});
   }
-  print_table(session, table);
+  session.print_table(table);
   return kDone;
 }
 

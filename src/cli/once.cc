@@ -9,6 +9,7 @@
 #include "cli/exit_codes.h"
 #include "cli/run_work.h"
 #include "cli/session.h"
+#include "core/holder_policy.h"
 
 namespace stint::cli {
 namespace {
@@ -64,8 +65,7 @@ class Once {
     if (!settings) return settings.error();
     auto ttl = parse_duration((*settings)->ttl.value);
     if (!ttl) return invalid(cat((*settings)->ttl.source, ": ", ttl.error().message));
-    constexpr Millis kShortestTtl{1000};
-    if (*ttl < kShortestTtl) return invalid("a ttl of 1s is the least");
+    if (*ttl < core::kShortestRunTtl) return invalid("a ttl of 1s is the least");
     request.terms.ttl = *ttl;
     request.settings = {
         .ttl = *ttl, .grace = core::default_grace(*ttl), .margin = core::default_margin(*ttl)};
@@ -135,10 +135,10 @@ int once_command(Session& session) {
   return Once(session, *signals, **opened).go();
 }
 
-constexpr std::array<Option, 2> kOptions = {
+constexpr std::array<Option, 2> kOnceOptions = {
     {{"--again-if-unknown", "", "run it also if an earlier start left no end"},
      {"--ttl", "D", "how long the lease on the key lasts (default: 90s)"}}};
-constexpr std::array<std::string_view, 2> kExamples = {
+constexpr std::array<std::string_view, 2> kOnceExamples = {
     "stint once \"$STINT_SLOT_KEY/mail\" -- ./send-the-mail",
     "stint once invoice-2026-11 --again-if-unknown -- ./bill"};
 
@@ -154,8 +154,8 @@ const Command kOnce = {
         "ended: 14, and it is run again only with --again-if-unknown. A command that failed may be "
         "run again. Keys are kept for ever: make them from what the work is for, as "
         "$STINT_SLOT_KEY.",
-    .examples = kExamples,
-    .options = kOptions,
+    .examples = kOnceExamples,
+    .options = kOnceOptions,
     .least_operands = 1,
     .most_operands = 1,
     .runs_command = true,

@@ -11,14 +11,14 @@
 namespace stint::cli {
 namespace {
 
-struct Verb {
+struct QueueVerb {
   std::string_view name;
   std::string_view usage;
   int (*run)(Session& session);
   std::size_t least;  // operands, its own name included
   std::size_t most;
 };
-constexpr std::array<Verb, 15> kVerbs = {{
+constexpr std::array<QueueVerb, 15> kQueueVerbs = {{
     {"put", "put QUEUE [PAYLOAD|-] [--create]", queue_put, 2, 3},
     {"claim", "claim QUEUE [--ttl D]", queue_claim, 2, 2},
     {"ls", "ls [QUEUE]", queue_ls, 1, 2},
@@ -39,7 +39,7 @@ constexpr std::array<Verb, 15> kVerbs = {{
 int queue_command(Session& session) {
   const auto& operands = session.words().operands();
   std::string names;
-  for (const Verb& verb : kVerbs) {
+  for (const QueueVerb& verb : kQueueVerbs) {
     names += cat(names.empty() ? "" : ", ", verb.name);
     if (operands.front() != verb.name) continue;
     if (operands.size() < verb.least) {
@@ -54,7 +54,7 @@ int queue_command(Session& session) {
       invalid(cat("there is no stint queue ", quoted(operands.front()), "; there are ", names)));
 }
 
-constexpr std::array<Option, 26> kOptions = {{
+constexpr std::array<Option, 26> kQueueOptions = {{
     {"--create", "", "put: make the queue if it is not there, with the limits given here"},
     {"--file", "FILE", "put: the payload is what stands in this file (at most 64 KiB)"},
     {"--check-json", "", "put: refuse a payload that is not JSON"},
@@ -84,7 +84,7 @@ constexpr std::array<Option, 26> kOptions = {{
     {"--state", "STATE", "ls: only waiting, claimed, parked, failed, cancelled or done ones"},
     {"--limit", "N", "ls: at most so many (default 1000)"},
 }};
-constexpr std::array<std::string_view, 6> kExamples = {
+constexpr std::array<std::string_view, 6> kQueueExamples = {
     "stint queue put builds '{\"commit\": \"4f2a\"}' --create",
     "stint queue claim builds --ttl 5m --json",
     "stint queue complete ID --epoch 1 --result out.txt --then deploys:4f2a",
@@ -215,8 +215,8 @@ const Command kQueue = {
         "the epoch while a claim is live. A cancelled claim's worker is stopped at once. Only "
         "replay "
         "opens an item that is done.",
-    .examples = kExamples,
-    .options = kOptions,
+    .examples = kQueueExamples,
+    .options = kQueueOptions,
     .least_operands = 1,
     .most_operands = 4,
     .runs_command = false,

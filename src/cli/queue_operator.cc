@@ -11,17 +11,6 @@
 namespace stint::cli {
 namespace {
 
-std::string or_dash(const std::string& text) { return text.empty() ? "-" : printable(text); }
-std::string when(const std::optional<WallTime>& t) { return t ? format_utc(*t) : "-"; }
-
-void print_table(Session& session, const Table& table) {
-  bool header = true;
-  for (const std::string& line : table.lines()) {
-    session.print(header ? session.strong(line) : line);
-    header = false;
-  }
-}
-
 int list_queues(Session& session, api::Queue& queue) {
   auto all = queue.queues();
   if (!all) return session.fail(all.error());
@@ -42,7 +31,7 @@ int list_queues(Session& session, api::Queue& queue) {
                number(counts.parked), number(counts.finished), when(counts.oldest),
                std::string(core::word(config.limits.requeue))});
   }
-  print_table(session, table);
+  session.print_table(table);
   return kDone;
 }
 
@@ -84,7 +73,7 @@ int queue_ls(Session& session) {
                item.remaining ? rough_duration(*item.remaining) : "-", or_dash(item.item.progress),
                or_dash(item.item.why)});
   }
-  print_table(session, table);
+  session.print_table(table);
   return kDone;
 }
 

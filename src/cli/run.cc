@@ -10,14 +10,14 @@
 #include "cli/run_seals.h"
 #include "cli/run_work.h"
 #include "cli/session.h"
+#include "core/holder_policy.h"
 
 namespace stint::cli {
 namespace {
 
 constexpr std::size_t kMostResources = 16;
-constexpr Millis kShortestTtl{1000};
 
-constexpr std::array<Option, 16> kOptions = {{
+constexpr std::array<Option, 16> kRunOptions = {{
     {"--ttl", "D", "how long a grant or renewal lasts (default 90s); renewed every third of it"},
     {"--on-held", "WHAT", "when another holds it: skip (default), wait[=30s], retry[=5s], fail"},
     {"--or", "OTHER", "if held, take this one instead; the first free one wins", true},
@@ -38,7 +38,7 @@ constexpr std::array<Option, 16> kOptions = {{
     {"--no-store-env", "", "do not tell the command where the store is"},
 }};
 
-constexpr std::array<std::string_view, 5> kExamples = {
+constexpr std::array<std::string_view, 5> kRunExamples = {
     "stint run blog-repo -- ./publish.sh",
     "stint run site/a/publish --on-held wait=10m -- make publish",
     "stint run gpu-0 --or gpu-1 --or gpu-2 -- ./train",
@@ -86,7 +86,7 @@ Status parse_times(Session& session, holder::RunRequest& request) {
   if (!settings) return settings.error();
   auto ttl = parse_duration((*settings)->ttl.value);
   if (!ttl) return invalid(cat((*settings)->ttl.source, ": ", ttl.error().message));
-  if (*ttl < kShortestTtl) {
+  if (*ttl < core::kShortestRunTtl) {
     return invalid(
         cat("a ttl of ", format_duration(*ttl), " is too short for run; 1s is the least"));
   }
@@ -126,7 +126,7 @@ std::string default_note(const std::string& command) {
   return printable(command.substr(command.find_last_of('/') + 1));
 }
 
-Result<holder::RunRequest> parse_request(Session& session) {
+Result<holder::RunRequest> parse_run(Session& session) {
   const Words& words = session.words();
   holder::RunRequest request;
   if (auto ok = parse_names(words, request); !ok) return ok.error();
@@ -164,7 +164,7 @@ int run_command(Session& session) {
   auto signals = os::Signals::make();
   if (!signals) return session.fail(signals.error());
   Work work;
-  auto request = parse_request(session);
+  auto request = parse_run(session);
   if (!request) return session.fail(request.error());
   work.request = std::move(*request);
   auto code = held_exit(session.words());
@@ -212,8 +212,8 @@ const Command kRun = {
         "again "
         "by every later run of the resource, and by transfer and revoke. See 'stint help seal'.\n\n"
         "The command finds its lease in the environment: see 'stint help environment'.",
-    .examples = kExamples,
-    .options = kOptions,
+    .examples = kRunExamples,
+    .options = kRunOptions,
     .least_operands = 1,
     .most_operands = 1000,
     .runs_command = true,

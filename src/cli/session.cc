@@ -8,6 +8,7 @@
 #include "api/words.h"
 #include "base/text.h"
 #include "cli/exit_codes.h"
+#include "cli/table.h"
 #include "os/host.h"
 
 namespace stint::cli {
@@ -46,6 +47,14 @@ Result<app::Opened*> Session::open(bool may_create) {
 void Session::print(std::string_view line) {
   std::fwrite(line.data(), 1, line.size(), stdout);
   std::fputc('\n', stdout);
+}
+
+void Session::print_table(const Table& table) {
+  bool header = true;
+  for (const std::string& line : table.lines()) {
+    print(header ? strong(line) : line);
+    header = false;
+  }
 }
 
 void Session::say(std::string_view line) const {

@@ -15,6 +15,8 @@
 
 namespace stint::cli {
 
+class Table;
+
 class Session {
  public:
   Session(app::Environment environment, Words words);
@@ -37,6 +39,7 @@ class Session {
 
   // ---- output: results to stdout, talk to stderr
   void print(std::string_view line);
+  void print_table(const Table& table);
   void say(std::string_view line) const;   // not with -q
   void warn(std::string_view line) const;  // also with -q
   int fail(const Error& error, const api::Lease* lease = nullptr, std::string_view cause = {});

@@ -33,7 +33,7 @@ schedule::FindZone zones(Session& session) {
 
 std::string moment(const std::optional<WallTime>& t) { return t ? format_utc(*t) : ""; }
 
-void print_table(Session& session, const std::vector<api::SlotView>& slots) {
+void print_slots(Session& session, const std::vector<api::SlotView>& slots) {
   Table table({"SLOT", "AT", "TRY", "STATE", "OWNER", "TOKEN", "STARTED", "ENDED", "EXIT", ""});
   for (const api::SlotView& view : slots) {
     table.add({format_local(view.slot.nominal), format_utc(view.slot.at),
@@ -66,7 +66,7 @@ int slots_command(Session& session) {
     session.say(cat("the store knows no job ", quoted(job)));
     return kNothing;
   }
-  if (!session.json()) print_table(session, *slots);
+  if (!session.json()) print_slots(session, *slots);
   if (history->job->paused) session.say(cat("job ", quoted(job), " is paused"));
   return kDone;
 }

@@ -70,12 +70,12 @@ int store_command(Session& session) {
   return kDone;
 }
 
-constexpr std::array<Option, 3> kOptions = {{
+constexpr std::array<Option, 3> kStoreOptions = {{
     {"--revoke-held", "", "revoke first what is held; needs --why"},
     {"--why", "TEXT", "the reason, for the record"},
     {"--by", "WHO", "who says so (default: the user's name)"},
 }};
-constexpr std::array<std::string_view, 2> kExamples = {
+constexpr std::array<std::string_view, 2> kStoreExamples = {
     "stint store copy sqlite:/var/lib/stint.db postgres://agents@db.example/stint",
     "stint store copy sqlite:/var/lib/stint.db @/etc/stint/new-store-url"};
 
@@ -90,8 +90,8 @@ const Command kStore = {
         "empty store TO, and opens that. Refused while anything is held, unless --revoke-held says "
         "otherwise. Cut short, neither store gives grants until the same command has been run "
         "again. FROM and TO are store URLs; @FILE names a file that holds one.",
-    .examples = kExamples,
-    .options = kOptions,
+    .examples = kStoreExamples,
+    .options = kStoreOptions,
     .least_operands = 1,
     .most_operands = 3,
     .runs_command = false,

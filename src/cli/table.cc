@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/text.h"
+
 namespace stint::cli {
 
 std::size_t width(std::string_view utf8) {
@@ -9,6 +11,10 @@ std::size_t width(std::string_view utf8) {
     return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
   }));
 }
+
+std::string or_dash(const std::string& text) { return text.empty() ? "-" : printable(text); }
+
+std::string when(const std::optional<WallTime>& t) { return t ? format_utc(*t) : "-"; }
 
 std::vector<std::string> Table::lines() const {
   std::vector<std::size_t> widths(rows_.front().size());

@@ -1,9 +1,12 @@
 // A table for people: columns as wide as their widest cell.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "base/time.h"
 
 namespace stint::cli {
 
@@ -21,5 +24,9 @@ class Table {
 
 // How many columns a terminal gives this text (code points; wide characters count as one).
 std::size_t width(std::string_view utf8);
+
+// A cell: "-" where there is nothing; what strangers wrote is made printable.
+std::string or_dash(const std::string& text);
+std::string when(const std::optional<WallTime>& t);
 
 }  // namespace stint::cli

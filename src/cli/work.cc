@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
 #include "cli/session.h"
+#include "core/holder_policy.h"
 #include "os/crew.h"
 #include "os/program.h"
 #include "queue/worker.h"
@@ -16,9 +17,8 @@ namespace stint::cli {
 namespace {
 
 constexpr std::size_t kMostJobs = 256;
-constexpr Millis kShortestTtl{1000};
 
-constexpr std::array<Option, 8> kOptions = {{
+constexpr std::array<Option, 8> kWorkOptions = {{
     {"--jobs", "N", "so many workers side by side, each a process of its own (default 1)"},
     {"--with", "RESOURCE", "hold this lease for each item, so that guards have a token to compare"},
     {"--reports-progress", "",
@@ -30,7 +30,7 @@ constexpr std::array<Option, 8> kOptions = {{
     {"--idle", "D", "stop when there was nothing to claim for this long"},
     {"--most", "N", "stop after so many items"},
 }};
-constexpr std::array<std::string_view, 3> kExamples = {
+constexpr std::array<std::string_view, 3> kWorkExamples = {
     "stint work builds -- ./build.sh",
     "stint work builds --jobs 4 --reports-progress -- ./agent.sh",
     "stint work posts --with blog-repo -- sh -c 'stint push < /dev/null'"};
@@ -51,7 +51,7 @@ Status parse_times(Session& session, queue::WorkRequest& request) {
   if (words.has("--ttl")) {
     auto ttl = session.duration("--ttl", std::nullopt);
     if (!ttl) return ttl.error();
-    if (*ttl < kShortestTtl) {
+    if (*ttl < core::kShortestRunTtl) {
       return invalid(
           cat("a ttl of ", format_duration(*ttl), " is too short for work; 1s is the least"));
     }
@@ -70,7 +70,7 @@ Status parse_times(Session& session, queue::WorkRequest& request) {
   return {};
 }
 
-Result<queue::WorkRequest> parse_request(Session& session) {
+Result<queue::WorkRequest> parse_work(Session& session) {
   const Words& words = session.words();
   auto name = core::QueueName::parse(words.operands().front());
   if (!name) return name.error();
@@ -133,7 +133,7 @@ Status check_ttl(api::Queue& queue, queue::WorkRequest& request) {
   auto config = queue.config(request.queue);
   if (!config) return config.error();
   const Millis ttl = request.ttl.count() > 0 ? request.ttl : config->limits.claim_ttl;
-  if (ttl < kShortestTtl) {
+  if (ttl < core::kShortestRunTtl) {
     return invalid(cat("the claims of ", quoted(request.queue.text()), " last ",
                        format_duration(ttl), ", which is too short for work: give a --ttl"));
   }
@@ -159,7 +159,7 @@ int tell_end(Session& session, const queue::WorkEnd& end) {
 int work_command(Session& session) {
   auto signals = os::Signals::make();
   if (!signals) return session.fail(signals.error());
-  auto request = parse_request(session);
+  auto request = parse_work(session);
   if (!request) return session.fail(request.error());
   auto jobs = count_of(session.words(), "--jobs", 1, kMostJobs);
   if (!jobs) return session.fail(jobs.error());
@@ -218,8 +218,8 @@ const Command kWork = {
         "SIGTERM: no more is claimed, the item at hand is finished. A second one is passed on to "
         "the "
         "command.",
-    .examples = kExamples,
-    .options = kOptions,
+    .examples = kWorkExamples,
+    .options = kWorkOptions,
     .least_operands = 1,
     .most_operands = 1,
     .runs_command = true,

@@ -21,7 +21,6 @@ constexpr int kLastYear = 9999;
 // The calendar repeats itself after so many years: what did not fire within them never does.
 constexpr int kCycle = 400;
 
-constexpr std::uint64_t bit(unsigned n) { return std::uint64_t{1} << n; }
 constexpr std::uint64_t from(unsigned n) { return ~std::uint64_t{0} << n; }
 constexpr std::uint64_t through(unsigned n) { return ~(from(n) << 1U); }
 unsigned lowest(std::uint64_t bits) { return static_cast<unsigned>(std::countr_zero(bits)); }

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "base/time.h"
 #include "core/cron.h"
+#include "core/cron_days.h"
 
 namespace stint::core {
 namespace {
@@ -30,8 +31,6 @@ constexpr Field kDays{"day of month", 1, 31, 31};
 constexpr Field kMonths{"month", 1, 12, 12, kMonthNames};
 // 7 is Sunday too.
 constexpr Field kWeekdays{"day of week", 0, 7, 7, kDayNames};
-
-constexpr std::uint64_t bit(unsigned n) { return std::uint64_t{1} << n; }
 
 std::string lower(std::string_view text) {
   std::string out(text);
@@ -166,9 +165,9 @@ Status read_days(std::string_view text, CronExpression& out) {
     out.days = bit(*one);
     return {};
   }
-  const auto days = set_of(kDays, text);
-  if (!days) return days.error();
-  out.days = *days;
+  const auto set = set_of(kDays, text);
+  if (!set) return set.error();
+  out.days = *set;
   return {};
 }
 
@@ -199,9 +198,9 @@ Status read_weekdays(std::string_view text, CronExpression& out) {
     out.weekdays = bit(*one % kWeekdays.cycle);
     return {};
   }
-  const auto days = set_of(kWeekdays, text);
-  if (!days) return days.error();
-  out.weekdays = *days;
+  const auto set = set_of(kWeekdays, text);
+  if (!set) return set.error();
+  out.weekdays = *set;
   return {};
 }
 

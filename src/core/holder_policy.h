@@ -25,6 +25,9 @@
 
 namespace stint::core {
 
+// Of a lease that a supervised run holds.
+constexpr Millis kShortestRunTtl{1000};
+
 struct HoldSettings {
   Millis ttl{90'000};
   Millis grace{0};   // between SIGTERM and SIGKILL

@@ -7,12 +7,6 @@
 namespace stint::core {
 namespace {
 
-bool fired(const Timer& timer) { return timer.state == TimerState::Fired; }
-bool running(const Timer& timer) { return timer.state == TimerState::Running; }
-
-TimerPlan start(Millis length) { return {TimerPlan::Op::Start, length}; }
-TimerPlan stop() { return {TimerPlan::Op::Stop, {}}; }
-
 ItemDecision lost(ItemCause cause) { return {ItemOutcome::Lost, cause, std::nullopt}; }
 ItemDecision refused(ItemCause cause) { return {ItemOutcome::Refused, cause, std::nullopt}; }
 ItemDecision repeated() { return {ItemOutcome::Repeated, ItemCause::None, std::nullopt}; }
@@ -36,8 +30,8 @@ bool made_progress(const Item& item) {
 ItemChange unclaimed(const Item& before) {
   ItemChange change;
   change.item = before;
-  change.alive = stop();
-  change.pace = stop();
+  change.alive = TimerPlan::stop();
+  change.pace = TimerPlan::stop();
   return change;
 }
 
@@ -92,9 +86,10 @@ ItemDecision claim(const ItemRecord& record, const ClaimItem& bid, const Context
   item.order.clear();
   item.reserved_for = {};
   item.ended_at = std::nullopt;
-  change.alive = start(bid.ttl.count() > 0 ? bid.ttl : before.limits.claim_ttl);
-  change.pace =
-      before.limits.progress_timeout.count() > 0 ? start(before.limits.progress_timeout) : stop();
+  change.alive = TimerPlan::start(bid.ttl.count() > 0 ? bid.ttl : before.limits.claim_ttl);
+  change.pace = before.limits.progress_timeout.count() > 0
+                    ? TimerPlan::start(before.limits.progress_timeout)
+                    : TimerPlan::stop();
   return done(std::move(change));
 }
 
@@ -131,7 +126,7 @@ std::optional<ItemCause> not_live(const ItemRecord& record) {
 }
 
 TimerPlan paced(const Item& item) {
-  return item.limits.progress_timeout.count() > 0 ? start(item.limits.progress_timeout)
+  return item.limits.progress_timeout.count() > 0 ? TimerPlan::start(item.limits.progress_timeout)
                                                   : TimerPlan{};
 }
 

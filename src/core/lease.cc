@@ -13,16 +13,13 @@ Token next_token(const Record& record, const Context& context) {
   return std::max(last, context.floor).next();  // G1
 }
 
-bool running(const Timer& timer) { return timer.state == TimerState::Running; }
-bool fired(const Timer& timer) { return timer.state == TimerState::Fired; }
-
 Millis left(const Timer& timer) {
   return running(timer) ? timer.remaining.value_or(Millis(0)) : Millis(0);
 }
 
-TimerPlan start(Millis length) { return {TimerPlan::Op::Start, length}; }
-TimerPlan stop() { return {TimerPlan::Op::Stop, {}}; }
-TimerPlan start_or_stop(Millis length) { return length.count() > 0 ? start(length) : stop(); }
+TimerPlan start_or_stop(Millis length) {
+  return length.count() > 0 ? TimerPlan::start(length) : TimerPlan::stop();
+}
 
 // How the present ownership would be recorded if it ended by what already happened to it.
 Reason natural_end(Standing standing) {
@@ -79,7 +76,7 @@ Decision grant(const Record& record, const Acquire& bid, Reason reason, const Co
                            .acquired_at = context.now_wall,
                            .terms = bid.terms};
   d.change.pulse = Pulse{Standing::Granted, std::nullopt};
-  d.change.alive = start(bid.terms.ttl);
+  d.change.alive = TimerPlan::start(bid.terms.ttl);
   d.change.cap = start_or_stop(bid.terms.max_hold);
   d.change.rest = start_or_stop(bid.terms.at_least);
   const bool cools = bid.terms.cooldown.count() > 0;
@@ -106,8 +103,8 @@ Decision retake(const Record& record, const Acquire& bid, const Context& context
   if (running(record.timers.cap)) {
     const Millis ttl = within_cap(bid.terms.ttl, record.timers.cap);
     d.change.cap = {};
-    d.change.alive = start(ttl);
-    if (bid.terms.cooldown.count() > 0) d.change.cool = start(ttl + bid.terms.cooldown);
+    d.change.alive = TimerPlan::start(ttl);
+    if (bid.terms.cooldown.count() > 0) d.change.cool = TimerPlan::start(ttl + bid.terms.cooldown);
   }
   const Millis rest = std::max(bid.terms.at_least, record.own->terms.cooldown);
   d.change.rest = start_or_stop(rest);
@@ -195,8 +192,8 @@ Decision renew_held(const Record& record, const Renew& verb) {
 Decision end(const Record& record, Standing standing, const Context& context) {
   Decision d{Outcome::Ended, Cause::None, {}};
   d.change.pulse = Pulse{standing, context.now_wall};
-  d.change.alive = stop();
-  d.change.cap = stop();
+  d.change.alive = TimerPlan::stop();
+  d.change.cap = TimerPlan::stop();
   const bool clean = standing == Standing::Released;
   d.change.cool = start_or_stop(clean ? Millis(0) : record.own->terms.cooldown);
   return d;
@@ -266,11 +263,12 @@ Decision reserve(const Record& record, const Transfer& verb, const Context& cont
   d.change.own->owner = verb.to;
   if (verb.ttl.count() > 0) d.change.own->terms.ttl = verb.ttl;
   d.change.pulse = Pulse{Standing::Reserved, std::nullopt};
-  d.change.cap = stop();
+  d.change.cap = TimerPlan::stop();
   d.change.cool = ordered_cooldown(record);
   // It can be taken up only after the rest: the reservation outlasts that by its whole ttl.
   const Millis cool = has_ended(record) ? left(record.timers.cool) : d.change.cool.length;
-  d.change.alive = start(d.change.own->terms.ttl + std::max(left(record.timers.rest), cool));
+  d.change.alive =
+      TimerPlan::start(d.change.own->terms.ttl + std::max(left(record.timers.rest), cool));
   d.change.past = close(record, Reason::Transferred, context);
   return d;
 }
@@ -281,9 +279,9 @@ Decision revoke(const Record& record, const Revoke& verb, const Context& context
   Decision d{Outcome::Moved, Cause::None, {}};
   d.change.own = ordered(record, verb.order, verb.reason, context);
   d.change.pulse = Pulse{Standing::Revoked, context.now_wall};
-  d.change.alive = stop();
-  d.change.cap = stop();
-  d.change.rest = stop();  // only revoke cuts at_least short
+  d.change.alive = TimerPlan::stop();
+  d.change.cap = TimerPlan::stop();
+  d.change.rest = TimerPlan::stop();  // only revoke cuts at_least short
   d.change.cool = ordered_cooldown(record);
   d.change.past = close(record, verb.reason, context);
   return d;

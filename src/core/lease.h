@@ -173,6 +173,9 @@ struct TimerPlan {
   };
   Op op = Op::Keep;
   Millis length{0};
+
+  static TimerPlan start(Millis length) { return {Op::Start, length}; }
+  static TimerPlan stop() { return {Op::Stop, {}}; }
 };
 
 // The grant that a change ends, for the history.

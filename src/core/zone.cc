@@ -29,9 +29,9 @@ sys_days date_of(const ZoneRuleDate& date, std::chrono::year year) {
   }
   const std::chrono::weekday weekday(date.weekday);
   const auto month = year / std::chrono::month(date.month);
-  constexpr unsigned kLast = 5;
-  return date.week == kLast ? sys_days(month / weekday[std::chrono::last])
-                            : sys_days(month / weekday[date.week]);
+  constexpr unsigned kLastWeek = 5;
+  return date.week == kLastWeek ? sys_days(month / weekday[std::chrono::last])
+                                : sys_days(month / weekday[date.week]);
 }
 
 // The two changes of three years around `t`, in order of time, behind what the table ends with.

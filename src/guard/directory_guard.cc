@@ -61,8 +61,8 @@ Result<Staged> stage(Site& site, const Publication& publication, const Pass& pas
 // One step. Which of the two it is can change meanwhile: another process of this token.
 int put(const Site& site, const std::string& stage) {
   const os::Directory& directory = site.directory();
-  constexpr int kMostTries = 16;
-  for (int tries = 0; tries < kMostTries; ++tries) {
+  constexpr int kMostSwaps = 16;
+  for (int tries = 0; tries < kMostSwaps; ++tries) {
     const int exchanged = directory.exchange(stage, site.name());
     if (exchanged != ENOENT) return exchanged;
     const int moved = directory.rename_new(stage, site.name());

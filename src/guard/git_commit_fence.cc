@@ -140,7 +140,7 @@ Result<SealAnswer> seal_by_commit(const Git& git, const BranchPlace& place,
     }
     auto seal = highest_seal(git, *tip, request.pass.resource);
     if (!seal) return seal.error();
-    StandingFence standing{.oid = *tip, .fence = *seal, .unreadable = {}, .raw = {}};
+    RemoteFence standing{.oid = *tip, .fence = *seal, .unreadable = {}, .raw = {}};
     Refused why = refusal_at(target, standing);
     auto decision =
         judge_seal(*seal ? std::optional((*seal)->fence) : std::nullopt, request, fences, &why);
@@ -190,7 +190,7 @@ Result<GitPushed> push_over_seals(const GitPush& push, const std::string& oid) {
   const std::string name = canonical_git(push.target, *url);
   auto seal = highest_seal(git, oid, push.pass.resource);
   if (!seal) return seal.error();
-  StandingFence standing{.oid = oid, .fence = *seal, .unreadable = {}, .raw = {}};
+  RemoteFence standing{.oid = oid, .fence = *seal, .unreadable = {}, .raw = {}};
   const Ours whose = *seal ? is_ours(**seal, push.pass) : Ours::No;
   if (whose == Ours::AnotherClaim) {
     return Error{Code::Failed, cat(quoted(name), ": ", kAnotherClaim, ". Nothing was changed.")};

@@ -9,7 +9,7 @@ namespace stint::guard {
 namespace {
 
 constexpr std::string_view kTitle = "stint fence 1";
-constexpr std::size_t kMostBytes = 8192;
+constexpr std::size_t kMostFenceBytes = 8192;
 
 Error unreadable(std::string_view why) {
   return {Code::Failed, cat("the fence object is unreadable: ", why)};
@@ -62,7 +62,7 @@ std::string encode(const GitFence& f) {
 }
 
 Result<GitFence> parse_git_fence(std::string_view text) {
-  if (text.size() > kMostBytes) return unreadable("it is too long");
+  if (text.size() > kMostFenceBytes) return unreadable("it is too long");
   const std::string first = cat(kTitle, "\n");
   if (!text.starts_with(first)) return unreadable("it does not begin like one");
   text.remove_prefix(first.size());

@@ -11,7 +11,7 @@ GitHint::GitHint(const std::string& git_dir, const std::string& remote, const st
     : path_(cat(git_dir, "/stint/fence-", to_hex(sha256(cat(remote, "\n", ref))).substr(0, 32))),
       ref_(ref) {}
 
-std::optional<StandingFence> GitHint::read(std::string_view like) const {
+std::optional<RemoteFence> GitHint::read(std::string_view like) const {
   // A commit names its parent, so that the name of the one before is needed first.
   if (object_kind(ref_) != GitObject::Blob) return std::nullopt;
   auto raw = os::read_file(path_, 1U << 14U);

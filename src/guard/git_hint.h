@@ -18,7 +18,7 @@ class GitHint {
   GitHint(const std::string& git_dir, const std::string& remote, const std::string& ref);
 
   // Empty: none, or unreadable. `like`: any object's name of that repository.
-  std::optional<StandingFence> read(std::string_view like) const;
+  std::optional<RemoteFence> read(std::string_view like) const;
   // What cannot be kept is asked for again next time.
   void keep(const std::string& raw) const;
   void forget() const;

@@ -46,7 +46,7 @@ class Pushing {
   const GitHint hint_;
   GitRemote remote_;
   GitPushed out_;
-  StandingFence standing_;
+  RemoteFence standing_;
   bool hinted_ = false;
   bool verified_ = false;
   bool server_known_ = false;

@@ -67,8 +67,8 @@ PushFate fate_of_push(int exit_code, const std::vector<RefLine>& lines, const st
   return PushFate::Locked;
 }
 
-StandingFence GitRemote::parse(GitObject kind, std::string oid, std::string raw) {
-  StandingFence out{.oid = std::move(oid), .fence = {}, .unreadable = {}, .raw = std::move(raw)};
+RemoteFence GitRemote::parse(GitObject kind, std::string oid, std::string raw) {
+  RemoteFence out{.oid = std::move(oid), .fence = {}, .unreadable = {}, .raw = std::move(raw)};
   std::string text = out.raw;
   if (kind == GitObject::Commit) {
     auto commit = parse_fence_commit(out.raw);
@@ -116,13 +116,13 @@ Result<std::string> GitRemote::object(const std::string& oid) const {
   return std::move(end->out);
 }
 
-Result<StandingFence> GitRemote::read() const {
-  constexpr int kMostTries = 5;  // it may move between the two questions
+Result<RemoteFence> GitRemote::read() const {
+  constexpr int kMostLooks = 5;  // it may move between the two questions
   std::string why;
-  for (int i = 0; i < kMostTries; ++i) {
+  for (int i = 0; i < kMostLooks; ++i) {
     auto oid = oid_at_server(place_.ref);
     if (!oid) return oid.error();
-    if (oid->empty()) return StandingFence{};
+    if (oid->empty()) return RemoteFence{};
     const GitObject kind = object_kind(place_.ref);
     if (auto raw = object(*oid)) return parse(kind, *oid, std::move(*raw));
     std::vector<std::string> words = {"fetch", "--no-tags", "--quiet", "--no-write-fetch-head",
@@ -141,7 +141,7 @@ Result<StandingFence> GitRemote::read() const {
     if (fetched->ok()) {
       auto again = oid_at_server(place_.ref);
       if (again && *again == *oid)
-        return StandingFence{
+        return RemoteFence{
             .oid = *oid, .fence = {}, .unreadable = "it is no fence of ours", .raw = {}};
     }
   }

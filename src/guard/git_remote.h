@@ -11,7 +11,7 @@
 
 namespace stint::guard {
 
-struct StandingFence {
+struct RemoteFence {
   std::string oid;                // empty: there is no fence
   std::optional<GitFence> fence;  // empty: none, or unreadable
   std::string unreadable;         // why
@@ -65,14 +65,14 @@ class GitRemote {
   const Place& place() const { return place_; }
 
   // Asks the server. Code::Unavailable: it could not be asked.
-  Result<StandingFence> read() const;
+  Result<RemoteFence> read() const;
   // The object of a ref at the server; empty: there is none.
   Result<std::string> oid_at_server(const std::string& ref) const;
   // Whether `tip`, which stands at `ref` there, is `oid` or stands on it.
   Result<bool> contains(const std::string& ref, const std::string& tip,
                         const std::string& oid) const;
   // What git says of our bytes: a fence that is stored here already.
-  static StandingFence parse(GitObject kind, std::string oid, std::string raw);
+  static RemoteFence parse(GitObject kind, std::string oid, std::string raw);
 
   // REQUIRES: plan.fence is unlike every fence that ever stood there (its nonce).
   Result<PushEnd> push(const PushPlan& plan) const;

@@ -24,7 +24,7 @@ GitFence fence_of(const core::Fence& fence, const SealRequest& request, std::uin
 
 }  // namespace
 
-Result<std::optional<GitFence>> next_seal(const StandingFence& standing,
+Result<std::optional<GitFence>> next_seal(const RemoteFence& standing,
                                           const core::FenceDecision& decision,
                                           const SealRequest& request, const std::string& target) {
   if (decision.fence) return std::optional(fence_of(*decision.fence, request, 0));
@@ -83,7 +83,7 @@ GitFence next_fence(const GitFence& standing, const Pass& pass) {
   return out;
 }
 
-Refused refusal_at(const std::string& target, const StandingFence& standing) {
+Refused refusal_at(const std::string& target, const RemoteFence& standing) {
   Refused out;
   out.target = target;
   if (!standing.fence) return out;
@@ -92,8 +92,7 @@ Refused refusal_at(const std::string& target, const StandingFence& standing) {
 }
 
 Result<SealAnswer> seal_at(const GitRemote& remote, const std::string& target,
-                           const SealRequest& request, api::Fences* fences,
-                           StandingFence* standing) {
+                           const SealRequest& request, api::Fences* fences, RemoteFence* standing) {
   PushEnd last;
   for (int i = 0; i < kMostTries; ++i) {
     auto read = remote.read();

@@ -32,14 +32,14 @@ constexpr std::string_view kAnotherClaim =
 GitFence next_fence(const GitFence& standing, const Pass& pass);
 
 // What a seal that core admits is to put there; empty: it stands already.
-Result<std::optional<GitFence>> next_seal(const StandingFence& standing,
+Result<std::optional<GitFence>> next_seal(const RemoteFence& standing,
                                           const core::FenceDecision& decision,
                                           const SealRequest& request, const std::string& target);
 // Why the last try failed, in words and a code.
 Error not_sealed(const std::string& target, const PushEnd& last);
 
 // With what is known of the fence before anybody decides.
-Refused refusal_at(const std::string& target, const StandingFence& standing);
+Refused refusal_at(const std::string& target, const RemoteFence& standing);
 
 // A repository to push from: the one that we stand in if it has the target as a remote (its
 // settings may be needed to get in), else an empty one for the moment. Changes the target's remote
@@ -53,7 +53,6 @@ Result<PushFrom> repository_for(GitTarget& target);
 
 // Raises the fence at the server. `standing`, if wanted: the fence afterwards.
 Result<SealAnswer> seal_at(const GitRemote& remote, const std::string& target,
-                           const SealRequest& request, api::Fences* fences,
-                           StandingFence* standing);
+                           const SealRequest& request, api::Fences* fences, RemoteFence* standing);
 
 }  // namespace stint::guard

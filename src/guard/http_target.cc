@@ -8,11 +8,11 @@ namespace stint::guard {
 
 Result<net::http::Endpoint> parse_endpoint(std::string_view text) {
   const std::string_view given = text;
-  constexpr std::string_view kScheme = "http://";
+  constexpr std::string_view kHttpScheme = "http://";
   if (text.starts_with("https://")) {
     return invalid(cat(quoted(given), ": only plain http:// is spoken here"));
   }
-  if (text.starts_with(kScheme)) text.remove_prefix(kScheme.size());
+  if (text.starts_with(kHttpScheme)) text.remove_prefix(kHttpScheme.size());
   if (text.ends_with('/')) text.remove_suffix(1);
   const std::size_t colon = text.rfind(':');
   const auto port = colon == text.npos ? std::nullopt : parse_digits(text.substr(colon + 1));

@@ -170,10 +170,10 @@ Result<WriteAnswer> past_the_fence(Site& site, const Staged& staged, const Moves
 }
 
 Status check_key(const Pass& pass) {
-  constexpr std::size_t kMostBytes = 512;
-  if (pass.key.size() > kMostBytes || !is_utf8(pass.key) || has_control(pass.key)) {
-    return invalid(
-        cat("the key must be text of at most ", kMostBytes, " bytes without control characters"));
+  constexpr std::size_t kMostKeyBytes = 512;
+  if (pass.key.size() > kMostKeyBytes || !is_utf8(pass.key) || has_control(pass.key)) {
+    return invalid(cat("the key must be text of at most ", kMostKeyBytes,
+                       " bytes without control characters"));
   }
   return {};
 }

@@ -13,7 +13,7 @@ namespace {
 using Level = CheckLine::Level;
 
 // What stands beside the artifact, by the names that LAW gives: `.FILE.fence.TOKEN` and the like.
-struct Beside {
+struct NamesBeside {
   std::uint64_t highest = 0;
   std::string highest_name;
   std::size_t stages = 0;
@@ -21,8 +21,8 @@ struct Beside {
   std::vector<std::string> odd;  // fences whose number makes no sense
 };
 
-Beside sort_names(const std::vector<std::string>& names, const std::string& artifact) {
-  Beside out;
+NamesBeside sort_names(const std::vector<std::string>& names, const std::string& artifact) {
+  NamesBeside out;
   for (const std::string& name : names) {
     const std::string own = cat('.', artifact, '.');
     if (!name.starts_with(own)) continue;
@@ -75,7 +75,7 @@ Result<std::vector<CheckLine>> check_path(const Target& target, api::Fences* fen
   if (const int failed = directory.list(names); failed != 0) {
     return os::file_error(cat("listing ", quoted(parent)), failed);
   }
-  const Beside beside = sort_names(names, artifact);
+  const NamesBeside beside = sort_names(names, artifact);
   std::vector<CheckLine> out;
   out.push_back({Level::Ok, beside.highest == 0
                                 ? std::string("it has no fence yet")

@@ -9,7 +9,7 @@
 namespace stint::guard {
 namespace {
 
-constexpr int kMostTries = 64;
+constexpr int kMostSealTries = 64;
 
 bool admitted(core::Verdict verdict) { return verdict == core::Verdict::Admitted; }
 
@@ -42,8 +42,8 @@ StandingFence fence_of(const SealRequest& request, const Survey& survey) {
   if (request.pass.claim && !request.by_order) out.claim = request.pass.claim->hash();
   if (request.adopt) {
     out.adopted = printable(cat("by ", request.adopt->by, ": ", request.adopt->why));
-    constexpr std::size_t kMostBytes = 1000;
-    if (out.adopted.size() > kMostBytes) out.adopted.resize(kMostBytes);
+    constexpr std::size_t kMostWhyBytes = 1000;
+    if (out.adopted.size() > kMostWhyBytes) out.adopted.resize(kMostWhyBytes);
   }
   return out;
 }
@@ -189,7 +189,7 @@ Status check_claim(const StandingFence& fence, const Pass& pass, const std::stri
 
 Result<SealAnswer> seal_site(Site& site, const SealRequest& request, api::Fences* fences) {
   bool already = true;
-  for (int tries = 0; tries < kMostTries; ++tries) {
+  for (int tries = 0; tries < kMostSealTries; ++tries) {
     auto survey = site.survey();
     if (!survey) return survey.error();
     auto fence = fence_for(request, *survey);
@@ -272,7 +272,7 @@ Result<SealAnswer> sealed_for_writing(Site& site, const Pass& pass, api::Fences*
 
 Result<SealAnswer> may_land(Site& site, const Pass& pass, api::Fences* fences) {
   const SealRequest request{.pass = pass, .by_order = false, .adopt = std::nullopt};
-  for (int tries = 0; tries < kMostTries; ++tries) {
+  for (int tries = 0; tries < kMostSealTries; ++tries) {
     auto names = site.list();
     if (!names) return names.error();
     const std::string own_fence = own_fence_in(*names, site.name(), pass);

@@ -13,6 +13,12 @@ class SystemClock final : public Clock {
   WallTime wall() const override;
 };
 
+// For what has no clock handed to it and outlives every caller, such as a table of functions.
+inline const Clock& system_clock() {
+  static const SystemClock clock;
+  return clock;
+}
+
 // Since the boot, without the time asleep: for what a sleeping machine cannot do either.
 Nanos awake();
 

@@ -3,13 +3,13 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "core/holder_policy.h"
 
 namespace stint::report {
 namespace {
 
 constexpr std::size_t kFewest = 5;
 constexpr Millis kDefaultHeartbeat{30'000};
-constexpr Millis kShortestTtl{1000};
 constexpr std::size_t kMostBackfill = 3;
 
 // The smallest length that at least so many in a hundred of the runs do not exceed. Whole numbers
@@ -90,11 +90,11 @@ TuneReport tune(const TuneInput& input) {
   out.worst = lengths.back();
   out.present = replay(input, input.ttl);
   // 1.75 times the worst, so that rounding stays between 1.5 and 2.
-  const Millis longest = std::max(kShortestTtl, rounded_up(out.worst * 7 / 4));
-  out.advised = replay(input, std::max(kShortestTtl, std::min(longest, out.worst * 2)));
+  const Millis longest = std::max(core::kShortestRunTtl, rounded_up(out.worst * 7 / 4));
+  out.advised = replay(input, std::max(core::kShortestRunTtl, std::min(longest, out.worst * 2)));
   const Millis beat = std::min(input.ttl / 3, kDefaultHeartbeat);
-  out.renewed_ttl = std::max(kShortestTtl, rounded_up(out.p95 + beat * 2));
-  out.renewed_ttl = std::min(out.renewed_ttl, std::max(kShortestTtl, out.advised.ttl));
+  out.renewed_ttl = std::max(core::kShortestRunTtl, rounded_up(out.p95 + beat * 2));
+  out.renewed_ttl = std::min(out.renewed_ttl, std::max(core::kShortestRunTtl, out.advised.ttl));
   out.heartbeat = out.renewed_ttl / 3;
   if (input.interval) {
     const auto fit = out.p95.count() > 0 ? *input.interval / out.p95 : std::int64_t{kMostBackfill};

@@ -8,12 +8,12 @@
 #include <array>
 
 #include "base/text.h"
+#include "core/holder_policy.h"
 
 namespace stint::schedule {
 namespace {
 
 constexpr Millis kDefaultTtl{90'000};
-constexpr Millis kShortestTtl{1000};
 constexpr Millis kDefaultBackoff{10'000};
 constexpr std::int64_t kMostRetries = 100;
 constexpr std::int64_t kMostConcurrency = 10'000;
@@ -228,7 +228,7 @@ class JobReader {
     if (!ttl) return ttl.error();
     out_.terms.ttl = ttl->value_or(kDefaultTtl);
     const toml::node* node = table_.get("ttl");
-    if (out_.terms.ttl < kShortestTtl) return wrong(*node, "ttl", "1s is the least");
+    if (out_.terms.ttl < core::kShortestRunTtl) return wrong(*node, "ttl", "1s is the least");
     for (auto [key, target] : {std::pair{"at_least", &out_.terms.at_least},
                                std::pair{"max_hold", &out_.terms.max_hold}}) {
       auto length = duration(key);

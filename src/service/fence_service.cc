@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "service/fence_records.h"
 #include "service/records.h"
+#include "service/settling.h"
 #include "service/store_life.h"
 
 namespace stint::service {
@@ -13,9 +14,6 @@ using core::Verdict;
 using store::Step;
 
 namespace {
-
-constexpr int kMostTries = 1000;
-constexpr int kMostUnknowns = 3;
 
 using Law = core::FenceDecision (*)(const std::optional<core::Fence>&, const core::Offer&,
                                     const std::optional<core::Issued>&);

@@ -5,16 +5,16 @@
 #include "base/text.h"
 #include "service/ledger.h"
 #include "service/record_fields.h"
+#include "service/settling.h"
 
 namespace stint::service {
 namespace {
 
 constexpr std::string_view kChangedKey = "keys/changed";
-constexpr std::size_t kPage = 200;
 constexpr std::size_t kMostPrefixes = 16;
-constexpr int kMostTries = 100;
+constexpr int kMostKeyTries = 100;
 
-std::string encode(const api::Key& key) {
+std::string encode_key(const api::Key& key) {
   json::object out;
   out["name"] = key.name;
   out["hash"] = key.hash;
@@ -58,7 +58,7 @@ store::Step set_key(const api::Key& key, store::Version seen) {
   step.key = cat(kKeyPrefix, key.id);
   step.expect = seen == 0 ? store::Expect::Absent : store::Expect::Seen;
   step.version = seen;
-  step.value = encode(key);
+  step.value = encode_key(key);
   return step;
 }
 
@@ -164,7 +164,7 @@ Result<KeyService::Found> KeyService::only(const std::string& id_or_name) {
 }
 
 Result<api::Key> KeyService::revoke(const std::string& id_or_name, const std::string& by) {
-  for (int tries = 0; tries < kMostTries; ++tries) {
+  for (int tries = 0; tries < kMostKeyTries; ++tries) {
     auto found = only(id_or_name);
     if (!found) return found.error();
     if (found->key.revoked_at) return found->key;

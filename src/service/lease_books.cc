@@ -5,6 +5,7 @@
 #include "service/lease_plan.h"
 #include "service/lease_service.h"
 #include "service/lease_snapshot.h"
+#include "service/settling.h"
 
 namespace stint::service {
 

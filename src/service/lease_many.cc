@@ -6,10 +6,6 @@
 namespace stint::service {
 namespace {
 
-core::Proof proof_of(const api::Grip& grip) {
-  return {.token = grip.token, .claim = grip.claim.hash(), .owner = grip.owner};
-}
-
 const ResourceName& resource_of(const api::Ask& ask) {
   if (const auto* bid = std::get_if<api::AcquireRequest>(&ask)) return bid->resource;
   if (const auto* renewal = std::get_if<api::Renewal>(&ask)) return renewal->grip.resource;

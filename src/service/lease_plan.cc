@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "service/ledger.h"
 #include "service/records.h"
+#include "service/settling.h"
 
 namespace stint::service {
 namespace {
@@ -18,10 +19,6 @@ constexpr std::uint64_t kDroppedAtOnce = 40;
 void expect(Step& step, store::Version version) {
   step.expect = version == 0 ? store::Expect::Absent : store::Expect::Seen;
   step.version = version;
-}
-
-void demand(Step& step, const Timer& seen) {
-  if (seen.state != TimerState::None) step.demand = seen.state;
 }
 
 void plan_timer(Step& step, const core::TimerPlan& plan) {

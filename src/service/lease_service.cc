@@ -6,13 +6,13 @@
 #include "base/text.h"
 #include "service/lease_plan.h"
 #include "service/lease_snapshot.h"
+#include "service/settling.h"
 
 namespace stint::service {
 namespace {
 
 // An unknown commit is repeated on the very version that it expected: that settles it, unless the
 // repetition is lost as well.
-constexpr int kMostUnknowns = 3;
 
 }  // namespace
 
@@ -91,12 +91,6 @@ bool writes(core::Outcome outcome) {
 Millis trusted(Millis granted, const Timer& cap) {
   if (cap.state != TimerState::Running || !cap.remaining) return granted;
   return std::max(Millis(1), std::min(granted, *cap.remaining - Millis(1)));
-}
-
-// An outcome that is unknown stays so when the question that would settle it fails as well.
-Error unsettled(Error error, int unknowns) {
-  if (unknowns > 0) error.code = Code::UnknownOutcome;
-  return error;
 }
 
 Millis age_of(const KeptAnswer& kept, WallTime now) {
@@ -390,14 +384,6 @@ Result<api::HoldAnswer> LeaseService::hold(const api::Grip& grip, const core::Ve
   if (!settled) return settled.error();
   return answer_of(std::move(*settled));
 }
-
-namespace {
-
-core::Proof proof_of(const api::Grip& grip) {
-  return {.token = grip.token, .claim = grip.claim.hash(), .owner = grip.owner};
-}
-
-}  // namespace
 
 Result<api::HoldAnswer> LeaseService::renew(const api::Grip& grip, Millis ttl) {
   if (auto ok = check_ttl(ttl); !ok) return ok.error();

@@ -10,12 +10,13 @@
 
 namespace stint::service {
 
-// Each conflict means that somebody else got on; this many in a row means that something is wrong.
-constexpr int kMostTries = 1000;
-
 inline Error too_busy(const ResourceName& resource) {
   return unavailable(
       cat("the records of ", quoted(resource.text()), " change too fast to be committed to"));
+}
+
+inline core::Proof proof_of(const api::Grip& grip) {
+  return {.token = grip.token, .claim = grip.claim.hash(), .owner = grip.owner};
 }
 
 struct LeaseService::Snapshot {

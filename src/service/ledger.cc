@@ -5,6 +5,7 @@
 #include "base/json_text.h"
 #include "service/fence_records.h"
 #include "service/records.h"
+#include "service/settling.h"
 
 namespace stint::service {
 namespace {
@@ -12,7 +13,6 @@ namespace {
 // One commit of a trim removes at most this many, and one trim makes at most this many commits.
 constexpr std::size_t kTrimStep = 60;
 constexpr int kTrimCommits = 8;
-constexpr std::size_t kPage = 500;
 
 std::int64_t minute_of(WallTime t) { return to_ms(t) / 60'000; }
 
@@ -87,8 +87,8 @@ store::Step quiet_step(const store::Entry& seen, std::int64_t unsaid) {
 // A guard that refuses often is asked by a program in a loop: each of its processes would write a
 // line of its own. So the quiet time is kept in the store.
 Status Ledger::record_refusal(const api::Event& event, const std::string& target) {
-  constexpr int kMostTries = 50;
-  for (int tries = 0; tries < kMostTries; ++tries) {
+  constexpr int kMostTrims = 50;
+  for (int tries = 0; tries < kMostTrims; ++tries) {
     auto reading = store_.read({quiet_key(target)});
     if (!reading) return reading.error();
     const store::Entry& seen = reading->entries.front();

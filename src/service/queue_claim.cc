@@ -9,13 +9,12 @@
 
 #include "base/text.h"
 #include "service/queue_service.h"
+#include "service/settling.h"
 
 namespace stint::service {
 
 namespace {
 
-constexpr int kMostTries = 1000;
-constexpr int kMostUnknowns = 3;
 constexpr std::size_t kCandidates = 64;
 constexpr Millis kCandidatesKept{50};
 // How often a service that claims again and again looks after expired claims on the way.

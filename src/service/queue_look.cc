@@ -4,12 +4,12 @@
 #include "base/base64.h"
 #include "base/text.h"
 #include "service/queue_service.h"
+#include "service/settling.h"
 
 namespace stint::service {
 namespace {
 
 constexpr int kMostLooks = 10;
-constexpr std::size_t kPage = 500;
 
 }  // namespace
 

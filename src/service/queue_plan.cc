@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "service/queue_service.h"
+#include "service/settling.h"
 
 namespace stint::service {
 
@@ -32,10 +33,6 @@ bool by_the_clock(const core::ItemVerb& verb) {
          std::holds_alternative<core::TendItem>(verb) ||
          std::holds_alternative<core::ItemOrder>(verb) ||
          std::holds_alternative<core::ClaimItem>(verb);
-}
-
-void demand(Step& step, const Timer& seen) {
-  if (seen.state != TimerState::None) step.demand = seen.state;
 }
 
 // The record that finds a delayed item; empty: none is needed.

@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "service/queue_service.h"
+#include "service/settling.h"
 
 namespace stint::service {
 
@@ -10,8 +11,6 @@ using store::Step;
 
 namespace {
 
-constexpr int kMostTries = 1000;
-constexpr int kMostUnknowns = 3;
 constexpr Millis kConfigKept{1000};
 
 Step unique_step(const api::PutRequest& request, const core::ItemId& id) {

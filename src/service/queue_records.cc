@@ -44,7 +44,7 @@ std::string padded(std::int64_t number, std::size_t width) {
 
 bool plain_text(std::string_view bytes) { return is_utf8(bytes) && bytes.find('\0') == bytes.npos; }
 
-void put(JsonText& out, const std::string& name, const Content& content) {
+void put_field(JsonText& out, const std::string& name, const Content& content) {
   if (!content.given) return;
   out.field(name + "_bytes", static_cast<std::int64_t>(content.bytes));
   if (content.pieces > 0) {
@@ -57,14 +57,14 @@ void put(JsonText& out, const std::string& name, const Content& content) {
   }
 }
 
-void put(JsonText& out, std::string_view name, const std::optional<WallTime>& t) {
+void put_field(JsonText& out, std::string_view name, const std::optional<WallTime>& t) {
   if (t) out.field(name, to_ms(*t));
 }
-void put(JsonText& out, std::string_view name, Token token) {
+void put_field(JsonText& out, std::string_view name, Token token) {
   if (token.issued()) out.field(name, static_cast<std::int64_t>(token.number()));
 }
 
-void put(JsonText& out, const core::ItemLimits& limits) {
+void put_field(JsonText& out, const core::ItemLimits& limits) {
   out.field("max_attempts", static_cast<std::int64_t>(limits.max_attempts));
   out.field("claim_ttl_ms", limits.claim_ttl.count());
   if (limits.progress_timeout.count() > 0)
@@ -122,24 +122,24 @@ core::ItemLimits limits_of(Fields& fields) {
 }
 
 void put_claim(JsonText& out, const core::Item& item) {
-  put(out, "epoch", item.epoch);
+  put_field(out, "epoch", item.epoch);
   if (item.attempts > 0) out.field("attempts", static_cast<std::int64_t>(item.attempts));
   out.field_if("owner", item.owner.text());
   out.field_if("claim", item.claim.hex());
   if (item.reason != core::Reason::First) out.field("reason", core::word(item.reason));
-  put(out, "claimed_at_ms", item.claimed_at);
+  put_field(out, "claimed_at_ms", item.claimed_at);
   if (item.started) out.field("started", 1);
   if (item.reports) out.field("reports", 1);
   out.field_if("progress", item.progress);
-  put(out, "progress_at_ms", item.progress_at);
-  put(out, "progress_epoch", item.progress_epoch);
+  put_field(out, "progress_at_ms", item.progress_at);
+  put_field(out, "progress_epoch", item.progress_epoch);
   if (item.last != core::LastWord::Open) out.field("last", core::word(item.last));
   out.field_if("digest", item.digest);
   out.field_if("why", item.why);
   out.field_if("by", item.by);
   out.field_if("order", item.order);
   out.field_if("reserved_for", item.reserved_for.text());
-  put(out, "ended_at_ms", item.ended_at);
+  put_field(out, "ended_at_ms", item.ended_at);
 }
 
 void read_claim(Fields& fields, core::Item& item) {
@@ -228,10 +228,10 @@ std::string encode(const StoredItem& stored) {
   JsonText out;
   out.field("state", core::word(stored.item.state));
   put_claim(out, stored.item);
-  put(out, stored.item.limits);
-  put(out, "payload", stored.payload);
-  put(out, "checkpoint", stored.checkpoint);
-  put(out, "result", stored.result);
+  put_field(out, stored.item.limits);
+  put_field(out, "payload", stored.payload);
+  put_field(out, "checkpoint", stored.checkpoint);
+  put_field(out, "result", stored.result);
   std::string labels;
   for (const std::string& label : stored.labels) labels += cat(labels.empty() ? "" : "\n", label);
   out.field_if("labels", labels);
@@ -239,7 +239,7 @@ std::string encode(const StoredItem& stored) {
   out.field_if("put_by", stored.put_by);
   out.field("put_at_ms", to_ms(stored.put_at));
   out.field_if("parent", stored.parent);
-  put(out, "not_before_ms", stored.not_before);
+  put_field(out, "not_before_ms", stored.not_before);
   return out.done();
 }
 
@@ -268,7 +268,7 @@ Result<StoredItem> decode_item(std::string_view value) {
 
 std::string encode(const core::ItemLimits& limits) {
   JsonText out;
-  put(out, limits);
+  put_field(out, limits);
   return out.done();
 }
 

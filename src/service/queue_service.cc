@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "service/settling.h"
 #include "service/store_life.h"
 
 namespace stint::service {
@@ -11,18 +12,11 @@ using store::Step;
 
 namespace {
 
-constexpr int kMostTries = 1000;
-constexpr int kMostUnknowns = 3;
 constexpr std::size_t kStepsAhead = 60;  // of contents that are written before what names them
 
 Error still_unknown(const core::ItemId& id) {
   return {Code::UnknownOutcome, cat("the store did not answer, and ", quoted(id.text()),
                                     " has moved on since: it may or may not have been done")};
-}
-
-Error unsettled(Error error, int unknowns) {
-  if (unknowns > 0) error.code = Code::UnknownOutcome;
-  return error;
 }
 
 store::Sync sync_of(const core::ItemVerb& verb, const store::Capabilities& can) {

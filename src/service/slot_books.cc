@@ -2,6 +2,7 @@
 // history.
 #include <algorithm>
 
+#include "service/settling.h"
 #include "service/slot_plan.h"
 
 namespace stint::service {
@@ -138,7 +139,6 @@ Status SlotService::resume(const core::JobRule& rule, const std::string& by) {
 }
 
 Result<std::vector<std::string>> SlotService::open_jobs() {
-  constexpr std::size_t kPage = 500;
   std::vector<std::string> out;
   std::string after;
   while (true) {

@@ -1,5 +1,6 @@
 // The steps of one slot, and of `stint once`: each a commit that expects the lease as it was seen.
 // G8 G9
+#include "service/settling.h"
 #include "service/slot_plan.h"
 
 namespace stint::service {
@@ -7,11 +8,6 @@ namespace stint::service {
 using store::Step;
 
 namespace {
-
-Error unsettled(Error error, int unknowns) {
-  if (unknowns > 0) error.code = Code::UnknownOutcome;
-  return error;
-}
 
 // Somebody else has it by now: the lost commit may have been done before that.
 Error moved_on(std::string_view what) {

@@ -41,7 +41,7 @@ Status check_settled(const Meta& meta) {
 
 namespace {
 
-constexpr int kMostTries = 100;
+constexpr int kMostLifeTries = 100;
 // Seconds since 1970 times 2^20 stays below 2^53 until the year 2242, and outruns any real use.
 // Counted to the millisecond: two recoveries within one second differ.
 std::uint64_t floor_of(WallTime now) {
@@ -165,7 +165,7 @@ Result<Life> begin_life(store::Store& store, Random& random, WallTime now, Ancho
     if (!recalled) return recalled.error();
     anchor = *recalled;
   }
-  for (int i = 0; i < kMostTries; ++i) {
+  for (int i = 0; i < kMostLifeTries; ++i) {
     auto life = read_life(store);
     if (!life) return life.error();
     if (*life) {
@@ -189,7 +189,7 @@ Result<Life> begin_life(store::Store& store, Random& random, WallTime now, Ancho
 
 Result<Life> recover(store::Store& store, Random& random, WallTime now, Anchors* anchors,
                      const Recovery& recovery) {
-  for (int i = 0; i < kMostTries; ++i) {
+  for (int i = 0; i < kMostLifeTries; ++i) {
     auto before = read_life(store);
     if (!before) return before.error();
     Meta meta = *before ? (*before)->meta : Meta{};

@@ -19,7 +19,7 @@ struct Ready {
 };
 
 // Empty: whoever answered is no proxy of ours.
-std::optional<Ready> read(const std::string& body) {
+std::optional<Ready> read_ready(const std::string& body) {
   boost::system::error_code failed;
   const boost::json::value whole = boost::json::parse(body, failed);
   if (failed || !whole.is_object()) return std::nullopt;
@@ -66,7 +66,7 @@ ProxyCheckAnswer check_proxy(const ProxyCheck& check, const Clock& clock) {
     return unavailable(
         cat("the proxy at ", printable(check.url), " gave no answer: ", seen.failure->text));
   }
-  const auto ready = read(seen.answer.body);
+  const auto ready = read_ready(seen.answer.body);
   if (!ready) {
     return std::vector<CheckLine>{
         {Level::Fail, cat("guard: what answers there (", seen.answer.status,

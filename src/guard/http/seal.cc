@@ -16,7 +16,7 @@ struct Told {
   std::string narrow;  // why the window is not zero there
 };
 
-Told read(const std::string& body) {
+Told read_told(const std::string& body) {
   Told out;
   boost::system::error_code failed;
   const boost::json::value whole = boost::json::parse(body, failed);
@@ -51,7 +51,7 @@ std::optional<core::Verdict> verdict_of(int status, const std::string& code) {
 }
 
 ProxySealAnswer understood(const ProxySeal& seal, const net::HttpAnswer& answer) {
-  const Told told = read(answer.body);
+  const Told told = read_told(answer.body);
   if (answer.status == 200) {
     return SealAnswer(Sealed{.already = false, .narrow = told.narrow});
   }

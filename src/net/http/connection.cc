@@ -6,7 +6,6 @@
 namespace stint::net::http {
 namespace {
 
-constexpr auto kQuietly = asio::as_tuple(asio::use_awaitable);
 constexpr Millis kLinger{1000};
 constexpr std::size_t kMostLingered = std::size_t{1} << 20U;
 constexpr std::size_t kMostGathered = std::size_t{64} << 10U;

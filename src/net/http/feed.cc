@@ -3,17 +3,6 @@
 #include "net/http/wire.h"
 
 namespace stint::net::http {
-namespace {
-
-constexpr auto kQuietly = asio::as_tuple(asio::use_awaitable);
-
-std::string chunk(std::string_view data) {
-  char size[20];
-  const auto end = std::to_chars(size, size + sizeof size, data.size(), 16).ptr;
-  return cat(std::string_view(size, end), "\r\n", data, "\r\n");
-}
-
-}  // namespace
 
 OpenFeed::OpenFeed(std::shared_ptr<Hub> owner)
     : hub(std::move(owner)), wake(hub->loop, asio::steady_timer::time_point::max()) {}

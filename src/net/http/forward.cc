@@ -6,7 +6,6 @@
 namespace stint::net::http {
 namespace {
 
-constexpr auto kQuietly = asio::as_tuple(asio::use_awaitable);
 constexpr std::size_t kMostIdleUpstreams = 256;
 
 std::string fields_text(const Fields& fields) {
@@ -49,13 +48,6 @@ std::string answer_head_text(const ResponseHead& head, const AnswerShape& shape,
   if (shape.chunked) out += "Transfer-Encoding: chunked\r\n";
   if (!shape.keep) out += "Connection: close\r\n";
   return out + "\r\n";
-}
-
-std::string chunk(std::string_view data) {
-  if (data.empty()) return {};
-  char size[20];
-  const auto end = std::to_chars(size, size + sizeof size, data.size(), 16).ptr;
-  return cat(std::string_view(size, end), "\r\n", data, "\r\n");
 }
 
 }  // namespace

@@ -9,7 +9,6 @@
 namespace stint::net::http {
 namespace {
 
-constexpr auto kQuietly = asio::as_tuple(asio::use_awaitable);
 constexpr std::chrono::milliseconds kSweep{100};
 constexpr Millis kCutTime{5000};
 constexpr std::string_view kFull =

@@ -1,11 +1,17 @@
 #include "net/http/wire.h"
 
+#include <charconv>
+
+#include "base/text.h"
+
 namespace stint::net::http {
-namespace {
 
-constexpr auto kQuietly = asio::as_tuple(asio::use_awaitable);
-
-}  // namespace
+std::string chunk(std::string_view data) {
+  if (data.empty()) return {};
+  char size[20];
+  const auto end = std::to_chars(size, size + sizeof size, data.size(), 16).ptr;
+  return cat(std::string_view(size, end), "\r\n", data, "\r\n");
+}
 
 Task<bool> Wire::secure(std::shared_ptr<TlsContext> context) {
   context_ = std::move(context);

@@ -22,6 +22,11 @@
 namespace stint::net::http {
 
 namespace asio = boost::asio;
+
+// Faults come as values.
+constexpr auto kQuietly = asio::as_tuple(asio::use_awaitable);
+// One chunk of a body; of nothing: nothing (an empty one would end the body).
+std::string chunk(std::string_view data);
 using boost::system::error_code;
 using tcp = asio::ip::tcp;
 using TlsContext = asio::ssl::context;

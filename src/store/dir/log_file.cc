@@ -5,7 +5,7 @@
 namespace stint::store::dir {
 namespace {
 
-constexpr std::string_view kMagic = "stint log 1\n";
+constexpr std::string_view kLogMagic = "stint log 1\n";
 constexpr std::string_view kAnyMagic = "stint log ";
 constexpr std::size_t kDigits = 16;
 
@@ -64,7 +64,7 @@ Number number_of(std::string_view name) {
 
 std::string encode(const LogFile& file) {
   Packer out;
-  out.raw(kMagic).number(file.number).number(file.nonce).number(file.previous);
+  out.raw(kLogMagic).number(file.number).number(file.nonce).number(file.previous);
   out.number(flags_of(file)).number(file.base_at);
   if (file.valid_before) out.number(static_cast<std::uint64_t>(file.valid_before->count()));
   out.number(file.changes.size());
@@ -78,12 +78,12 @@ std::string encode(const LogFile& file) {
 }
 
 Result<LogFile> decode(std::string_view bytes, const std::string& name) {
-  if (bytes.starts_with(kAnyMagic) && !bytes.starts_with(kMagic)) {
+  if (bytes.starts_with(kAnyMagic) && !bytes.starts_with(kLogMagic)) {
     return unavailable(cat(quoted(name), " was written by a newer stint; use that"));
   }
   Unpacker in(bytes);
   LogFile file;
-  if (in.unseal() && in.raw(kMagic.size()) == kMagic) {
+  if (in.unseal() && in.raw(kLogMagic.size()) == kLogMagic) {
     file.number = in.number();
     file.nonce = in.number();
     file.previous = in.number();

@@ -17,7 +17,7 @@ struct Block {
 
 namespace {
 
-constexpr std::string_view kMagic = "stinttab";
+constexpr std::string_view kTableMagic = "stinttab";
 constexpr std::size_t kFooter = 8 + 4 * 8;  // magic, root offset, root length, levels, checksum
 constexpr std::size_t kBlockBytes = 4096;
 constexpr std::size_t kMostBlockBytes = 1U << 20U;
@@ -36,14 +36,14 @@ std::size_t not_below(const Block& block, std::string_view key) {
   return static_cast<std::size_t>(at - block.entries.begin());
 }
 
-struct Place {
+struct BlockPlace {
   std::uint64_t offset = 0;
   std::uint64_t length = 0;
 };
 
-Place child(const Block::Entry& entry) {
+BlockPlace child(const Block::Entry& entry) {
   Unpacker in(entry.payload);
-  Place out;
+  BlockPlace out;
   out.offset = in.number();
   out.length = in.number();
   return out;
@@ -72,7 +72,7 @@ Result<std::shared_ptr<const Table>> Table::open(const os::Directory& directory,
     return failed(e);
   }
   Unpacker in(footer);
-  if (!in.unseal() || in.raw(kMagic.size()) != kMagic) return table->damaged("its end");
+  if (!in.unseal() || in.raw(kTableMagic.size()) != kTableMagic) return table->damaged("its end");
   const std::uint64_t offset = in.number();
   const std::uint64_t length = in.number();
   table->levels_ = in.number();
@@ -119,7 +119,7 @@ Result<std::optional<Slot>> Table::look(std::string_view key) const {
   for (std::uint64_t level = levels_; level > 0; --level) {
     const std::size_t index = above(*at, key);
     if (index == 0) return std::optional<Slot>();
-    const Place place = child(at->entries[index - 1]);
+    const BlockPlace place = child(at->entries[index - 1]);
     auto next = block(place.offset, place.length);
     if (!next) return next.error();
     at = *next;
@@ -144,7 +144,7 @@ Result<Slot> Cursor::slot() const {
 // From the block at the end of the path down to a record, always to the first or to the last.
 Status Cursor::descend(bool to_last) {
   while (path_.size() <= table_->levels_) {
-    const Place place = child(path_.back().block->entries[path_.back().index]);
+    const BlockPlace place = child(path_.back().block->entries[path_.back().index]);
     auto next = table_->block(place.offset, place.length);
     if (!next) return next.error();
     path_.push_back({*next, to_last ? (*next)->entries.size() - 1 : 0});
@@ -160,7 +160,7 @@ Status Cursor::seek(std::string_view key, bool backwards) {
     At& at = path_.back();
     const std::size_t index = above(*at.block, key);
     at.index = index == 0 ? 0 : index - 1;
-    const Place place = child(at.block->entries[at.index]);
+    const BlockPlace place = child(at.block->entries[at.index]);
     auto next = table_->block(place.offset, place.length);
     if (!next) return next.error();
     path_.push_back({*next, 0});
@@ -237,7 +237,7 @@ int TableWriter::finish() {
     ++levels;
   }
   Packer footer;
-  footer.raw(kMagic).number(level.empty() ? 0 : level.front().offset);
+  footer.raw(kTableMagic).number(level.empty() ? 0 : level.front().offset);
   footer.number(level.empty() ? 0 : level.front().length).number(levels);
   if (const int e = write(std::move(footer).sealed())) return e;
   if (const int e = flush()) return e;

@@ -8,7 +8,17 @@
 namespace stint::store::postgres {
 namespace {
 
-enum Column { kConflict, kHad, kJudgedAt, kGiven, kRevision, kMark, kMarked, kXid, kColumns };
+enum CommitColumn {
+  kConflict,
+  kHad,
+  kJudgedAt,
+  kGiven,
+  kRevision,
+  kMark,
+  kMarked,
+  kXid,
+  kCommitColumns
+};
 
 std::int16_t number_of(Step::Kind kind) {
   switch (kind) {
@@ -152,7 +162,7 @@ Result<Committed> committed(const Rows& rows, const std::vector<Step>& steps) {
 }  // namespace
 
 Result<CommitResult> commit_result(const Rows& rows, const std::vector<Step>& steps) {
-  if (auto ok = rows.expect_columns(kColumns); !ok) return ok.error();
+  if (auto ok = rows.expect_columns(kCommitColumns); !ok) return ok.error();
   if (rows.count() != 1) return unavailable("the server answered with no row, or several");
   CommitResult out;
   if (!rows.is_null(0, kMark)) {

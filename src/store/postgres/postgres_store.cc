@@ -45,7 +45,7 @@ constexpr const char* kAppended =
     " ORDER BY r.key DESC LIMIT 1) - (SELECT r.nth FROM $S.record r WHERE r.key >= $1"
     " AND r.key < $2 ORDER BY r.key LIMIT 1) + 1, 0)";
 
-enum Column { kNow, kKey, kValue, kVersion, kAt, kFiresAt, kTtl, kColumns };
+enum ReadColumn { kNow, kKey, kValue, kVersion, kAt, kFiresAt, kTtl, kReadColumns };
 
 Result<Timer> timer_of(const Rows& rows, int row, std::int64_t now) {
   if (rows.is_null(row, kFiresAt)) return Timer{};
@@ -80,7 +80,7 @@ Result<Entry> entry_of(const Rows& rows, int row, std::int64_t now) {
 
 // The rows as they came.
 Result<Reading> reading_of(const Rows& rows) {
-  if (auto ok = rows.expect_columns(kColumns); !ok) return ok.error();
+  if (auto ok = rows.expect_columns(kReadColumns); !ok) return ok.error();
   const auto now = rows.instant(0, kNow);
   if (!now) return now.error();
   Reading out;

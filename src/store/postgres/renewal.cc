@@ -3,7 +3,7 @@
 namespace stint::store::postgres {
 namespace {
 
-enum Column { kNow, kTouched, kRunning, kChecked, kDone, kColumns };
+enum RenewalColumn { kRenewedAt, kTouched, kRunning, kChecked, kDone, kRenewalColumns };
 
 }  // namespace
 
@@ -55,9 +55,9 @@ Params renewal_params(const std::vector<Step>& steps, const Renewal& renewal) {
 
 Result<CommitAnswer> renewal_result(const Rows& rows, const std::vector<Step>& steps,
                                     const Renewal& renewal) {
-  if (auto ok = rows.expect_columns(kColumns); !ok) return ok.error();
+  if (auto ok = rows.expect_columns(kRenewalColumns); !ok) return ok.error();
   if (rows.count() != 1) return unavailable("the server answered with no row, or several");
-  const auto now = rows.instant(0, kNow);
+  const auto now = rows.instant(0, kRenewedAt);
   const auto touched = rows.bigint(0, kTouched);
   const auto running = rows.boolean(0, kRunning);
   const auto checked = rows.bigint(0, kChecked);

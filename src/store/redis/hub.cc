@@ -15,8 +15,6 @@ constexpr Millis kLongestPause{2000};
 // The destructor waits for a try that is under way.
 constexpr Millis kLongestTry{3000};
 
-MonoTime now() { return os::SystemClock().mono(); }
-
 }  // namespace
 
 class Hub::WakeUp final : public Watch {
@@ -118,14 +116,14 @@ Result<std::unique_ptr<Watch>> Hub::watch(std::string_view key) {
     }
   }
   auto watch = std::make_unique<WakeUp>(board_, channel);
-  const MonoTime until = now() + options_.timeout;
+  const MonoTime until = os::system_clock().mono() + options_.timeout;
   std::optional<Error> trouble;
   bool ready = false;
   {
     MutexLock lock(board_->mutex);
     board_->work.signal();
     while (!(ready = board_->channels[channel].confirmed())) {
-      const Nanos left = until - now();
+      const Nanos left = until - os::system_clock().mono();
       const bool denied = board_->trouble && board_->trouble->code == Code::Denied;
       if (left <= Nanos(0) || denied) break;
       board_->changed.wait_for(lock, left);
@@ -144,7 +142,8 @@ Result<std::unique_ptr<Watch>> Hub::watch(std::string_view key) {
 void Hub::run(const std::stop_token& stop) {
   Millis pause = kFirstPause;
   while (!stop.stop_requested()) {
-    auto link = Link::open(options_, now() + std::min(options_.timeout, kLongestTry));
+    auto link =
+        Link::open(options_, os::system_clock().mono() + std::min(options_.timeout, kLongestTry));
     if (link) {
       pause = kFirstPause;
       {
@@ -156,8 +155,8 @@ void Hub::run(const std::stop_token& stop) {
     if (stop.stop_requested()) return;
     board_->lost(link ? unavailable(cat("the Redis at ", options_.where(), " hung up"))
                       : link.error());
-    const MonoTime until = now() + pause;
-    while (!stop.stop_requested() && now() < until) {
+    const MonoTime until = os::system_clock().mono() + pause;
+    while (!stop.stop_requested() && os::system_clock().mono() < until) {
       os::wait_readable({board_->work.fd()}, until);
       board_->work.drain();
     }
@@ -182,12 +181,12 @@ bool Hub::send_due(Link& link) {
   const std::string commands = board_->due();
   if (commands.empty()) return true;
   bool sent = false;
-  return link.send(commands, now() + options_.timeout, sent).has_value();
+  return link.send(commands, os::system_clock().mono() + options_.timeout, sent).has_value();
 }
 
 // {"message", channel, text}, {"subscribe", channel, count} or {"unsubscribe", channel, count}
 bool Hub::take_message(Link& link) {
-  const auto reply = link.receive(now() + options_.timeout);
+  const auto reply = link.receive(os::system_clock().mono() + options_.timeout);
   if (!reply) return false;
   if (!reply->is(Reply::Kind::Array) || reply->items.size() != 3) return false;
   const std::string& what = reply->items[0].text;

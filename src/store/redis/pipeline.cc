@@ -11,8 +11,6 @@ namespace {
 constexpr std::size_t kMostTogether = 256;
 constexpr std::size_t kMostBytes = 1U << 20U;
 
-MonoTime now() { return os::SystemClock().mono(); }
-
 }  // namespace
 
 Pipeline::Pipeline(const Options& options, Connect connect)
@@ -30,7 +28,7 @@ Result<Answer> Pipeline::ask(const Question& question, MonoTime until) {
     if (led_) {
       line_.push_back(&own);
       while (!own.done && !own.leads) {
-        const Nanos left = own.until - now();
+        const Nanos left = own.until - os::system_clock().mono();
         if (left > Nanos(0)) {
           own.woken.wait_for(lock, left);
           continue;
@@ -64,7 +62,7 @@ Result<Answer> Pipeline::ask(const Question& question, MonoTime until) {
 }
 
 bool Pipeline::too_late(const Task& task) const {
-  return task.until - now() < options_.timeout / 8;
+  return task.until - os::system_clock().mono() < options_.timeout / 8;
 }
 
 Error Pipeline::not_in_time() const {
@@ -144,7 +142,8 @@ void Pipeline::exchange(const std::vector<Task*>& batch, MonoTime until) {
     for (const Task* task : batch) joined += task->question.bytes;
     // One for all: it waits for everything that came before it.
     if (waits) {
-      const auto most = std::chrono::duration_cast<Millis>(until - now()) * 3 / 4;
+      const auto most =
+          std::chrono::duration_cast<Millis>(until - os::system_clock().mono()) * 3 / 4;
       append_command(joined, {"WAIT", std::to_string(options_.wait),
                               std::to_string(std::max<std::int64_t>(most.count(), 1))});
     }

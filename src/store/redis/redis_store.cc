@@ -25,8 +25,6 @@ constexpr Millis kLongestTtl{3'155'760'000'000};
 // A commit meets another run of the server only when that was started anew in between.
 constexpr int kMostRuns = 3;
 
-MonoTime now() { return os::SystemClock().mono(); }
-
 Status check_steps(const std::vector<Step>& steps) {
   if (auto ok = check_sizes(steps); !ok) return ok;
   for (const Step& step : steps) {
@@ -148,10 +146,10 @@ std::string RedisStore::run_id() const {
 
 // A question that changes nothing may be asked twice: a connection that was cut is no answer.
 Result<redis::Answer> RedisStore::ask_again(const redis::Question& question) {
-  const MonoTime begun = now();
+  const MonoTime begun = os::system_clock().mono();
   const MonoTime until = begun + options_.timeout;
   auto answer = pipeline_->ask(question, until);
-  const bool soon = now() - begun < options_.timeout / 2;
+  const bool soon = os::system_clock().mono() - begun < options_.timeout / 2;
   if (answer || answer.error().code != Code::Unavailable || !soon) return answer;
   return pipeline_->ask(question, until);
 }
@@ -280,7 +278,7 @@ Result<CommitAnswer> RedisStore::commit(const std::vector<Step>& steps, Sync syn
   const auto keep = [&](std::string text) -> std::string_view {
     return texts.emplace_back(std::move(text));
   };
-  const MonoTime until = now() + options_.timeout;
+  const MonoTime until = os::system_clock().mono() + options_.timeout;
   for (int tries = 0; tries < kMostRuns; ++tries) {
     const std::string run = run_id();
     texts.clear();
