@@ -60,12 +60,24 @@ bool has_control(std::string_view utf8) {
   return false;
 }
 
+namespace {
+
+// Marks that turn the text after them around: what is seen would not be what is there.
+bool turns_around(std::string_view piece) {
+  const bool embedding = piece >= "\xE2\x80\xAA" && piece <= "\xE2\x80\xAE";
+  const bool isolate = piece >= "\xE2\x81\xA6" && piece <= "\xE2\x81\xA9";
+  return piece.size() == 3 &&
+         (embedding || isolate || piece == "\xE2\x80\x8E" || piece == "\xE2\x80\x8F");
+}
+
+}  // namespace
+
 std::string printable(std::string_view bytes) {
   std::string out;
   for (std::size_t at = 0; at < bytes.size();) {
     const std::size_t length = sequence_length(bytes, at);
     const std::string_view piece = bytes.substr(at, std::max<std::size_t>(length, 1));
-    if (length == 0 || has_control(piece)) {
+    if (length == 0 || has_control(piece) || turns_around(piece)) {
       for (const char c : piece) out += cat("\\x", to_hex(std::string_view(&c, 1)));
     } else {
       out += piece;

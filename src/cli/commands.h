@@ -20,6 +20,7 @@ extern const Command kShow;
 extern const Command kHistory;
 extern const Command kEvents;
 extern const Command kWatch;
+extern const Command kTop;
 extern const Command kProgress;
 extern const Command kWrite;
 extern const Command kPublish;

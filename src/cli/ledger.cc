@@ -8,27 +8,13 @@
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
 #include "cli/session.h"
+#include "report/top_screen.h"
 
 namespace stint::cli {
 namespace {
 
-std::string line_of(const api::Event& event) {
-  std::string out = cat(format_utc(event.at), "  ", event.kind);
-  if (!event.resource.empty()) out += cat("  ", printable(event.resource));
-  if (event.token != 0) out += cat("  #", event.token);
-  if (!event.owner.empty()) out += cat("  ", printable(event.owner));
-  for (const auto& [name, value] : event.details) {
-    if (const auto* text = std::get_if<std::string>(&value)) {
-      if (!text->empty()) out += cat("  ", printable(name), "=", printable(*text));
-    } else {
-      out += cat("  ", printable(name), "=", std::get<std::int64_t>(value));
-    }
-  }
-  return out;
-}
-
 void print_event(Session& session, const api::Event& event) {
-  session.print(session.json() ? api::to_json(event) : line_of(event));
+  session.print(session.json() ? api::to_json(event) : report::event_line(event));
 }
 
 std::string prefix_of(const Session& session) {

@@ -8,6 +8,8 @@
 #include "cli/exit_codes.h"
 #include "cli/session.h"
 #include "cli/table.h"
+#include "os/files.h"
+#include "report/pictures.h"
 
 namespace stint::cli {
 namespace {
@@ -73,6 +75,16 @@ int show_command(Session& session) {
   return kDone;
 }
 
+Status draw_history(Session& session, app::Opened& opened, const ResourceName& resource,
+                    const std::vector<api::PastGrant>& history, const std::string& path) {
+  auto events = opened.events().list(
+      {.after = "", .prefix = resource.text(), .limit = 100'000, .newest = true});
+  if (!events) return events.error();
+  return os::write_file(
+      path, report::history_svg(resource.text(), history, *events, session.clock().wall()),
+      os::Durability::Unsynced);
+}
+
 int history_command(Session& session) {
   auto resource = session.resource();
   if (!resource) return session.fail(resource.error());
@@ -88,6 +100,10 @@ int history_command(Session& session) {
   if (!opened) return session.fail(opened.error());
   auto history = (*opened)->leases().history(*resource, limit);
   if (!history) return session.fail(history.error());
+  if (const auto path = session.words().value("--svg")) {
+    auto drawn = draw_history(session, **opened, *resource, *history, *path);
+    if (!drawn) return session.fail(drawn.error());
+  }
   if (session.json()) {
     session.print(api::to_json(*history));
     return kDone;
@@ -108,11 +124,13 @@ int history_command(Session& session) {
 }
 
 constexpr std::array<Option, 1> kLsOptions = {{{"--held", "", "only those that are held"}}};
-constexpr std::array<Option, 1> kHistoryOptions = {
-    {{"--limit", "N", "at most this many, newest first (default 100)"}}};
+constexpr std::array<Option, 2> kHistoryOptions = {
+    {{"--limit", "N", "at most this many, newest first (default 100)"},
+     {"--svg", "FILE", "draw who had it when, and what was refused, into this file"}}};
 constexpr std::array<std::string_view, 2> kLsExamples = {"stint ls", "stint ls site/a/ --json"};
 constexpr std::array<std::string_view, 1> kShowExamples = {"stint show blog-repo"};
-constexpr std::array<std::string_view, 1> kHistoryExamples = {"stint history blog-repo --limit 20"};
+constexpr std::array<std::string_view, 2> kHistoryExamples = {
+    "stint history blog-repo --limit 20", "stint history blog-repo --svg blog-repo.svg"};
 
 }  // namespace
 

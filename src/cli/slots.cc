@@ -10,6 +10,8 @@
 #include "cli/exit_codes.h"
 #include "cli/session.h"
 #include "cli/table.h"
+#include "os/files.h"
+#include "report/pictures.h"
 #include "schedule/listing.h"
 
 namespace stint::cli {
@@ -61,6 +63,11 @@ int slots_command(Session& session) {
   if (!history) return session.fail(history.error());
   auto slots = schedule::list_slots(job, *history, *limit, zones(session));
   if (!slots) return session.fail(slots.error());
+  if (const auto path = session.words().value("--svg")) {
+    const auto written =
+        os::write_file(*path, report::slots_svg(job, *slots), os::Durability::Unsynced);
+    if (!written) return session.fail(written.error());
+  }
   if (session.json()) session.print(api::to_json(*slots));
   if (!history->job) {
     session.say(cat("the store knows no job ", quoted(job)));
@@ -112,8 +119,9 @@ int explain_command(Session& session) {
   return kDone;
 }
 
-constexpr std::array<Option, 2> kSlotsOptions = {
+constexpr std::array<Option, 3> kSlotsOptions = {
     {{"-n", "N", "the newest N (default: 50)"},
+     {"--svg", "FILE", "draw them into this file"},
      {"--file", "FILE", "the stint.toml that names the store (default: ./stint.toml)"}}};
 constexpr std::array<Option, 3> kExplainOptions = {
     {{"--down", "A..B", "the outage: 23:00..07:12 on the job's clock, or two times with offset"},

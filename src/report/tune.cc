@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "core/holder_policy.h"
+#include "report/pictures.h"
 
 namespace stint::report {
 namespace {
@@ -138,24 +139,6 @@ std::vector<std::string> histogram_lines(const std::vector<Bin>& bins, std::size
 }
 
 namespace {
-
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : printable(text)) {
-    if (c == '<') {
-      out += "&lt;";
-    } else if (c == '>') {
-      out += "&gt;";
-    } else if (c == '&') {
-      out += "&amp;";
-    } else if (c == '"') {
-      out += "&quot;";
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
 
 struct Drawing {
   static constexpr int kWidth = 720;
