@@ -86,6 +86,12 @@ Result<ServeEnd> run_server(Opened& opened, const Clock& clock, Random& random,
   run.serve.backend = {&opened.leases(), &opened.fences(), &opened.events(), &opened.keys(),
                        opened.batch()};
   run.serve.random = &random;
+  // A server without its page still serves: it says so where the page would be.
+  if (auto page = open_module_page(clock)) {
+    run.serve.page = std::move(*page);
+  } else {
+    run.say(cat("no page: ", page.error().message));
+  }
   run.serve.caveat = opened.caveat();
   auto server = open_module_server(run.serve, clock);
   if (!server) return server.error();

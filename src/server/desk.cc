@@ -139,6 +139,10 @@ bool Desk::find_route(const VisitPtr& visit) {
   if (visit->route != nullptr) return true;
   const std::string methods = allowed(visit->target.path);
   if (methods.empty()) {
+    if (auto page = page_answer(serve_.page, head, visit->target.path)) {
+      finish(visit, std::move(*page));
+      return false;
+    }
     finish(visit,
            error_answer(404, invalid("there is nothing at this path; see /v1/openapi.json")));
     return false;
