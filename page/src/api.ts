@@ -134,6 +134,19 @@ export async function get<T>(path: string, query: Query = {}, signal?: AbortSign
   return (await answer.json()) as T;
 }
 
+// Which paths this server has: a page may be newer than its server, and asking for what is not
+// there would only make noise.
+let paths: Promise<Set<string>> | null = null;
+export async function serves(path: string): Promise<boolean> {
+  paths ??= get<{ paths: Record<string, unknown> }>('/v1/openapi.json').then((document) => new Set(Object.keys(document.paths)));
+  try {
+    return (await paths).has(path);
+  } catch (error) {
+    paths = null;
+    throw error;
+  }
+}
+
 export async function getText(path: string): Promise<string> {
   return (await ask(path, { headers: headers() })).text();
 }

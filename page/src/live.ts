@@ -1,6 +1,6 @@
 // What the page knows, kept up to date: leases by sweeping over their pages, and the ledger by its
 // stream. Renewals are not in the ledger, so what is in sight is read anew each second.
-import { follow, get, Refusal, type Lease, type StintEvent, type StoreFacts } from './api.ts';
+import { follow, get, Refusal, serves, type Lease, type StintEvent, type StoreFacts } from './api.ts';
 
 export interface Row {
   lease: Lease;
@@ -21,7 +21,7 @@ export class Live {
   readonly rows = new Map<string, Row>();
   sorted: Row[] = [];
   events: StintEvent[] = []; // oldest first
-  waiters = new Map<string, { owner: string; since_ms: number }[]>();
+  waiters = new Map<string, { owner: string; waiting_ms: number }[]>();
   facts: StoreFacts | null = null;
   link: Link = 'connecting';
   fault: Refusal | null = null; // why leases cannot be listed
@@ -306,7 +306,9 @@ export class Live {
   private async lookAtWaiters(): Promise<void> {
     if (!this.servesWaiters) return;
     try {
-      const got = await get<{ waiters: { resource: string; owner: string; since_ms: number }[] }>('/v1/waiters');
+      if (!(await serves('/v1/waiters'))) this.servesWaiters = false;
+      if (!this.servesWaiters) return;
+      const got = await get<{ waiters: { resource: string; owner: string; waiting_ms: number }[] }>('/v1/waiters');
       const before = this.waiters;
       this.waiters = new Map();
       for (const one of got.waiters) {

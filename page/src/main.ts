@@ -3,7 +3,12 @@ import './style.css';
 import { get, hasKey, onSignedOut, Refusal, useKey, type StoreFacts } from './api.ts';
 import { button, command, h, put, say, type Child } from './dom.ts';
 import { Live } from './live.ts';
+import { leaseView } from './views/lease.ts';
 import { leasesView } from './views/leases.ts';
+import { itemView, queuesView } from './views/queues.ts';
+import { refusalsView } from './views/refusals.ts';
+import { scheduleView } from './views/schedule.ts';
+import { storeView } from './views/store.ts';
 
 // A view: what it shows, and how to end it.
 export interface View {
@@ -15,8 +20,15 @@ export type MakeView = (live: Live, rest: string) => View;
 
 const PLACES: { path: string; title: string; icon: string; make: MakeView }[] = [
   { path: 'leases', title: 'Leases', icon: '▤', make: leasesView },
+  { path: 'refusals', title: 'Refusals', icon: '⊘', make: refusalsView },
+  { path: 'schedule', title: 'Schedule', icon: '◷', make: scheduleView },
+  { path: 'queues', title: 'Queues', icon: '≡', make: queuesView },
+  { path: 'store', title: 'Store', icon: '◫', make: storeView },
 ];
-const HIDDEN_PLACES: { path: string; under: string; make: MakeView }[] = [];
+const HIDDEN_PLACES: { path: string; under: string; make: MakeView }[] = [
+  { path: 'lease', under: 'leases', make: leaseView },
+  { path: 'item', under: 'queues', make: itemView },
+];
 
 let live: Live | null = null;
 let view: View | null = null;

@@ -75,13 +75,13 @@ class Line {
     say(this.owner, visible(lease.owner));
     say(this.token, lease.token === 0 ? '' : String(lease.token));
     this.showLeft(lease.ttl_ms, left, state, lease.remaining_ms === null);
-    say(this.progress, visible(lease.progress));
-    const age = lease.progress_at_ms === null || !lease.held ? '' : stuck ? `stuck for ${rough(stuck)}` : rough(Math.max(0, wall - lease.progress_at_ms));
+    say(this.progress, lease.state === 'free' ? '' : visible(lease.progress));
+    const age = lease.progress_at_ms === null || !lease.held ? '' : stuck ? `stuck ${rough(stuck)}` : rough(Math.max(0, wall - lease.progress_at_ms));
     say(this.age, age);
     if (lease.progress_at_ms !== null) this.age.title = exact(lease.progress_at_ms);
     const line = live.waiters.get(lease.resource)?.length ?? 0;
     say(this.waiters, line === 0 ? '' : String(line));
-    say(this.note, visible(lease.note));
+    say(this.note, lease.state === 'free' ? '' : visible(lease.note));
     if (other) void this.fill.offsetWidth;
     if (other) this.fill.classList.remove('still');
   }
@@ -205,6 +205,9 @@ export const leasesView: MakeView = (live) => {
     const count = Math.min(shown.length - first, Math.ceil(body.clientHeight / height) + 8);
     const total = `${shown.length * height}px`;
     if (space.style.height !== total) space.style.height = total;
+    // The head keeps step with the rows, whether they have a scroll bar or not.
+    const room = `${body.offsetWidth - body.clientWidth + 14}px`;
+    if (head.style.paddingRight !== room) head.style.paddingRight = room;
     table.setAttribute('aria-rowcount', String(shown.length + 1));
     const now = performance.now();
     const wall = Date.now();
