@@ -107,6 +107,7 @@ async function refusalOf(answer: Response): Promise<Refusal> {
 }
 
 async function ask(path: string, init: RequestInit): Promise<Response> {
+  const used = key;
   let answer: Response;
   try {
     answer = await fetch(path, { cache: 'no-store', credentials: 'omit', redirect: 'error', ...init });
@@ -116,7 +117,8 @@ async function ask(path: string, init: RequestInit): Promise<Response> {
   }
   if (answer.ok) return answer;
   const refusal = await refusalOf(answer);
-  if (answer.status === 401) signedOut(refusal.message);
+  // Of the key that is used now: an answer to an old one ends nothing.
+  if (answer.status === 401 && used === key) signedOut(refusal.message);
   throw refusal;
 }
 

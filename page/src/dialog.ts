@@ -15,7 +15,7 @@ export function ask(order: Order): void {
   const why = h('input', { id: 'why', required: true, maxlength: 400, autocomplete: 'off' });
   const to = h('input', { id: 'to', required: !revoking, maxlength: 256, autocomplete: 'off', spellcheck: 'false' });
   const by = h('input', { id: 'by', required: true, maxlength: 200, autocomplete: 'off', value: 'page' });
-  const token = h('input', { id: 'token', required: true, inputmode: 'numeric', autocomplete: 'off', placeholder: String(lease.token) });
+  const token = h('input', { id: 'token', required: true, inputmode: 'numeric', autocomplete: 'off' });
   const told = h('p', { class: 'told', role: 'alert' });
   const send = h('button', { type: 'submit', class: revoking ? 'danger' : 'primary', disabled: true }, revoking ? 'Revoke' : 'Transfer');
   const cancel = h('button', { type: 'button' }, 'Cancel');

@@ -57,7 +57,8 @@ export class Live {
     void this.followForEver();
     void this.sweepForEver();
     void this.lookForEver();
-    setInterval(() => this.expire(), 250);
+    const timer = setInterval(() => this.expire(), 250);
+    this.ending.signal.addEventListener('abort', () => clearInterval(timer));
   }
   stop(): void {
     this.ending.abort();
@@ -110,7 +111,7 @@ export class Live {
   }
 
   private async recent(): Promise<void> {
-    const got = await get<{ events: StintEvent[] }>('/v1/events', { newest: 'true', limit: 1000 });
+    const got = await get<{ events: StintEvent[] }>('/v1/events', { newest: 'true', limit: 1000 }, this.ending.signal);
     this.events = got.events;
     this.after = got.events.at(-1)?.number ?? '';
     this.changed();
@@ -299,7 +300,7 @@ export class Live {
     const page = await get<{ leases: Lease[] }>('/v1/leases', {
       after: first > 0 ? this.sorted[first - 1]!.lease.resource : undefined,
       limit: last - first + 1,
-    });
+    }, this.ending.signal);
     for (const lease of page.leases) this.learn(lease);
   }
 
@@ -307,8 +308,8 @@ export class Live {
     if (!this.servesWaiters) return;
     try {
       if (!(await serves('/v1/waiters'))) this.servesWaiters = false;
-      if (!this.servesWaiters) return;
-      const got = await get<{ waiters: { resource: string; owner: string; waiting_ms: number }[] }>('/v1/waiters');
+      if (!this.servesWaiters || this.ending.signal.aborted) return;
+      const got = await get<{ waiters: { resource: string; owner: string; waiting_ms: number }[] }>('/v1/waiters', {}, this.ending.signal);
       const before = this.waiters;
       this.waiters = new Map();
       for (const one of got.waiters) {

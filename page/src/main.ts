@@ -153,6 +153,7 @@ function leave(why = ''): void {
 }
 
 function signIn(why: string): void {
+  useKey('', false);
   const field = h('input', { id: 'key', type: 'password', autocomplete: 'off', spellcheck: 'false', required: true, placeholder: 'stint_…' });
   const keep = h('input', { id: 'keep', type: 'checkbox', checked: true });
   const told = h('p', { class: 'told', role: 'alert' }, why);
@@ -195,7 +196,10 @@ async function enter(): Promise<void> {
   try {
     facts = await get<StoreFacts>('/v1/store');
   } catch (error) {
-    if (error instanceof Refusal && error.status === 401) return; // told by onSignedOut
+    if (error instanceof Refusal && error.status === 401) {
+      signIn(hasKey() ? error.message : '');
+      return;
+    }
     unreachable(error instanceof Refusal ? error : new Refusal(0, 'failed', String(error)));
     return;
   }
@@ -208,7 +212,9 @@ async function enter(): Promise<void> {
 }
 
 wear(theme());
-onSignedOut((why) => leave(hasKey() ? why : ''));
+onSignedOut((why) => {
+  if (live) leave(why);
+});
 window.addEventListener('hashchange', navigate);
 document.addEventListener('keydown', (event) => {
   const typing = event.target instanceof HTMLInputElement || event.target instanceof HTMLTextAreaElement;

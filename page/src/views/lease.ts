@@ -5,7 +5,7 @@ import { button, command, empty, h, name, pill, put, say, visible } from '../dom
 import { stuckFor } from '../live.ts';
 import type { MakeView } from '../main.ts';
 import { ago, duration, exact, rough } from '../time.ts';
-import { cameBy, endedKind, reasonText } from '../words.ts';
+import { cameBy, endedKind } from '../words.ts';
 import { histogram, type Tune } from './histogram.ts';
 import { timeline } from './timeline.ts';
 
@@ -17,7 +17,8 @@ export const leaseView: MakeView = (live, resource) => {
   const bar = h('div', { class: 'big-bar' }, h('span', { class: 'bar', 'aria-hidden': 'true' }, fill), left);
   const facts = h('dl', { class: 'facts' });
   const orders = h('div', { class: 'orders' });
-  const waiting = h('div', {});
+  const waiting = h('div', { class: 'asked' });
+  const turned = h('div', { class: 'asked' });
   const drawing = h('div', { class: 'drawing' });
   const runs = h('div', { class: 'drawing' });
   const past = h('tbody', {});
@@ -29,7 +30,7 @@ export const leaseView: MakeView = (live, resource) => {
     h('p', { class: 'crumbs' }, h('a', { href: '#/leases' }, 'Leases'), ' / '),
     h('div', { class: 'title' }, h('h1', {}, name(resource, 'whole')), state, orders),
     trouble,
-    h('section', { class: 'card now' }, holder, bar, facts, waiting),
+    h('section', { class: 'card now' }, holder, bar, facts, waiting, turned),
     card('Who had it', drawing),
     card('How long runs take', runs),
     card(
@@ -120,6 +121,17 @@ export const leaseView: MakeView = (live, resource) => {
     if (moved) void read();
   };
 
+  // Who asked for it since the present holder has it, and went away.
+  const showTurnedAway = (): void => {
+    const since = live.rows.get(resource)?.lease.acquired_at_ms ?? Infinity;
+    const away = new Map<string, number>();
+    for (const event of events) {
+      if (['refused_held', 'skipped_held', 'skipped_overlap'].includes(event.kind) && event.at_ms >= since && event.owner) away.set(event.owner, event.at_ms);
+    }
+    const shownOwners = [...away].toReversed().slice(0, 8);
+    put(turned, shownOwners.length === 0 ? null : h('p', {}, h('b', {}, 'Asked for it meanwhile: '), ...shownOwners.flatMap(([owner, at], i) => [i ? ', ' : '', name(owner), ' ', ago(at)])));
+  };
+
   const draw = (): void => {
     const row = live.rows.get(resource);
     put(drawing, timeline(grants, events, row?.lease ?? null, row?.late ?? []));
@@ -135,6 +147,7 @@ export const leaseView: MakeView = (live, resource) => {
     events = told.events.filter((event) => event.resource === resource);
     say(trouble, '');
     draw();
+    showTurnedAway();
     put(runs, histogram(tune));
     put(past, ...grants.slice(0, 200).map(pastRow));
   };

@@ -274,8 +274,8 @@ export const leasesView: MakeView = (live) => {
       seen = { membership: live.membership, key, at: performance.now() };
       choose();
       showChips();
-      tree.show(chosen.prefix);
     }
+    tree.show(chosen.prefix);
     showNothing();
     draw();
   };

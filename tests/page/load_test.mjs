@@ -1,0 +1,121 @@
+// Many leases, renewed all the time. In `make test` a short slice: the list stays virtual and its rows stay true. With
+// STINT_PAGE_MINUTES (run.sh --long): no task of the main thread over 50 ms after load, and memory that stays flat.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { Browser, Server, line, signIn, until } from './harness.mjs';
+
+const minutes = Number(process.env.STINT_PAGE_MINUTES ?? 0);
+const LEASES = 5000;
+const A_SECOND = 500;
+const TTL = 60_000;
+
+let server;
+let browser;
+const held = [];
+const name = (i) => `fleet/${String(Math.floor(i / 100)).padStart(2, '0')}/run-${String(i).padStart(4, '0')}`;
+
+before(async () => {
+  server = await new Server().start();
+  browser = await Browser.open();
+  await inParallel(LEASES, 64, async (i) => {
+    const got = await server.ask('', 'POST', '/v1/acquire', { resource: name(i), owner: `worker-${i % 50}`, ttl_ms: TTL, note: `piece ${i}` });
+    assert.equal(got.status, 200, got.text);
+    held[i] = { resource: name(i), token: got.json.token, claim: got.json.claim };
+  });
+});
+after(async () => {
+  await browser?.close();
+  await server?.end();
+});
+
+async function inParallel(count, lanes, work) {
+  let next = 0;
+  await Promise.all(Array.from({ length: lanes }, async () => {
+    while (next < count) await work(next++);
+  }));
+}
+
+// Renews them in turn, so many a second, until it is told to stop.
+function renewing() {
+  const state = { done: 0, lost: 0, over: false };
+  const STEP = 100;
+  state.ended = (async () => {
+    const began = Date.now();
+    for (let at = 0; !state.over; at = (at + STEP) % LEASES) {
+      const got = await server.ask('', 'POST', '/v1/renew', { leases: held.slice(at, at + STEP), ttl_ms: TTL });
+      state.lost += got.json.results.filter((one) => one.error).length;
+      state.done += STEP;
+      const due = began + (state.done / A_SECOND) * 1000;
+      await new Promise((resolve) => setTimeout(resolve, Math.max(0, due - Date.now())));
+    }
+  })();
+  return state;
+}
+
+test(`${LEASES} leases, ${A_SECOND} renewals a second: the list stays virtual and true`, async (t) => {
+  const page = await browser.page();
+  await page.addInitScript(() => {
+    window.long = [];
+    new PerformanceObserver((list) => {
+      for (const entry of list.getEntries()) window.long.push([entry.startTime, entry.duration]);
+    }).observe({ type: 'longtask', buffered: true });
+  });
+  const load = renewing();
+  await signIn(page, server, '');
+  await until(async () => (await page.locator('.chip', { hasText: 'All' }).locator('b').innerText()) === String(LEASES), 'all are there');
+  await line(page, name(0)).waitFor();
+  const loaded = await page.evaluate(() => performance.now());
+  const rows = () => page.evaluate(() => document.querySelectorAll('.rows .line').length);
+  const grown = () => page.evaluate(() => {
+    // A row in sight whose bar is longer than it was when it was looked at last.
+    window.before ??= new Map();
+    let out = false;
+    for (const row of document.querySelectorAll('.rows .line:not([hidden])')) {
+      const share = Number(/scaleX\(([\d.]+)\)/.exec(row.querySelector('.fill').style.transform)?.[1] ?? 0);
+      const key = row.querySelector('a').href;
+      if (share > (window.before.get(key) ?? 2) + 0.02) out = true;
+      window.before.set(key, share);
+    }
+    return out;
+  });
+  await until(grown, 'a renewal is seen');
+  // All the way down and up again, and a filter.
+  await page.locator('.rows').evaluate((one) => (one.scrollTop = one.scrollHeight));
+  await line(page, name(LEASES - 1)).waitFor();
+  assert.ok((await rows()) < 100, `${await rows()} rows exist`);
+  await page.fill('#filter', 'run-2500');
+  await until(async () => (await page.locator('.rows .line:not([hidden])').count()) === 1, 'the filter finds one of them');
+  await page.fill('#filter', '');
+  await page.locator('.rows').evaluate((one) => (one.scrollTop = 0));
+  await line(page, name(0)).waitFor();
+
+  if (minutes > 0) await soak(t, page, loaded);
+  load.over = true;
+  await load.ended;
+  assert.equal(load.lost, 0);
+  assert.deepEqual(page.wrong, []);
+  t.diagnostic(`${load.done} renewals, none lost; ${await rows()} rows exist`);
+});
+
+async function soak(t, page, loaded) {
+  const session = await page.context().newCDPSession(page);
+  const memory = async () => {
+    await session.send('HeapProfiler.collectGarbage');
+    return (await session.send('Runtime.getHeapUsage')).usedSize / 1e6;
+  };
+  const used = [await memory()];
+  const end = Date.now() + minutes * 60_000;
+  for (let i = 0; Date.now() < end; i++) {
+    // Somebody looks around meanwhile.
+    await page.locator('.rows').evaluate((one, part) => (one.scrollTop = (one.scrollHeight * part) / 10), i % 10);
+    await new Promise((resolve) => setTimeout(resolve, 5000));
+    if (i % 6 === 5) used.push(await memory());
+  }
+  used.push(await memory());
+  const long = (await page.evaluate(() => window.long)).filter(([at]) => at > loaded);
+  const worst = Math.max(0, ...long.map(([, took]) => took));
+  t.diagnostic(`${minutes} min: ${long.length} tasks over 50 ms after load, the worst ${worst.toFixed(0)} ms; heap ${used.map((one) => one.toFixed(1)).join(' ')} MB`);
+  assert.equal(long.length, 0, `tasks over 50 ms: ${JSON.stringify(long)}`);
+  const early = Math.max(...used.slice(0, Math.ceil(used.length / 3)));
+  assert.ok(used.at(-1) < early * 1.25 + 2, `memory grows: ${used.map((one) => one.toFixed(1)).join(' ')}`);
+}
