@@ -13,9 +13,9 @@ export interface Row {
 
 export type Link = 'connecting' | 'live' | 'lost';
 
-const PAGE = 500;
+const PAGE = 250;
 const EVENTS_KEPT = 3000;
-const PACE = 250; // between two pages of a sweep
+const PACE = 200; // between two pages of a sweep
 
 export class Live {
   readonly rows = new Map<string, Row>();

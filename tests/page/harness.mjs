@@ -25,13 +25,13 @@ export async function until(condition, what, patience = PATIENCE) {
 }
 
 export class Server {
-  constructor({ options = [], demo = false } = {}) {
+  constructor({ options = [], demo = false, store = '' } = {}) {
     this.dir = fs.mkdtempSync(path.join(os.tmpdir(), 'stint-page-'));
     this.options = options;
     this.demo = demo;
     this.port = 0;
     this.log = path.join(this.dir, 'serve.log');
-    this.env = { ...process.env, XDG_STATE_HOME: `${this.dir}/state`, XDG_CONFIG_HOME: `${this.dir}/config`, STINT_STORE: `sqlite:${this.dir}/store.db` };
+    this.env = { ...process.env, XDG_STATE_HOME: `${this.dir}/state`, XDG_CONFIG_HOME: `${this.dir}/config`, STINT_STORE: store || `sqlite:${this.dir}/store.db` };
     for (const name of ['STINT_KEY', 'STINT_KEY_FILE', 'http_proxy', 'https_proxy', 'RUN_ID', 'STINT_OWNER']) delete this.env[name];
     if (demo) delete this.env.STINT_STORE;
     this.runs = [];

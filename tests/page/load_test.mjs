@@ -7,7 +7,7 @@ import { Browser, Server, line, signIn, until } from './harness.mjs';
 const minutes = Number(process.env.STINT_PAGE_MINUTES ?? 0);
 const LEASES = 5000;
 const A_SECOND = 500;
-const TTL = 60_000;
+const TTL = 120_000;
 
 let server;
 let browser;
@@ -15,12 +15,15 @@ const held = [];
 const name = (i) => `fleet/${String(Math.floor(i / 100)).padStart(2, '0')}/run-${String(i).padStart(4, '0')}`;
 
 before(async () => {
-  server = await new Server().start();
+  // In memory: what is looked at is the page, not a disk.
+  server = await new Server({ store: 'memory:' }).start();
   browser = await Browser.open();
-  await inParallel(LEASES, 64, async (i) => {
-    const got = await server.ask('', 'POST', '/v1/acquire', { resource: name(i), owner: `worker-${i % 50}`, ttl_ms: TTL, note: `piece ${i}` });
+  const AT_ONCE = 10;
+  await inParallel(LEASES / AT_ONCE, 16, async (i) => {
+    const resources = Array.from({ length: AT_ONCE }, (_, k) => name(i * AT_ONCE + k));
+    const got = await server.ask('', 'POST', '/v1/acquire', { resources, owner: `worker-${i % 50}`, ttl_ms: TTL, note: `piece ${i}` });
     assert.equal(got.status, 200, got.text);
-    held[i] = { resource: name(i), token: got.json.token, claim: got.json.claim };
+    got.json.leases.forEach((lease, k) => (held[i * AT_ONCE + k] = { resource: lease.resource, token: lease.token, claim: lease.claim }));
   });
 });
 after(async () => {
@@ -61,6 +64,18 @@ test(`${LEASES} leases, ${A_SECOND} renewals a second: the list stays virtual an
     }).observe({ type: 'longtask', buffered: true });
   });
   const load = renewing();
+  try {
+    await looking(t, page);
+  } finally {
+    load.over = true;
+    await load.ended;
+  }
+  assert.equal(load.lost, 0);
+  assert.deepEqual(page.wrong, []);
+  t.diagnostic(`${load.done} renewals, none lost`);
+});
+
+async function looking(t, page) {
   await signIn(page, server, '');
   await until(async () => (await page.locator('.chip', { hasText: 'All' }).locator('b').innerText()) === String(LEASES), 'all are there');
   await line(page, name(0)).waitFor();
@@ -73,7 +88,7 @@ test(`${LEASES} leases, ${A_SECOND} renewals a second: the list stays virtual an
     for (const row of document.querySelectorAll('.rows .line:not([hidden])')) {
       const share = Number(/scaleX\(([\d.]+)\)/.exec(row.querySelector('.fill').style.transform)?.[1] ?? 0);
       const key = row.querySelector('a').href;
-      if (share > (window.before.get(key) ?? 2) + 0.02) out = true;
+      if (share > (window.before.get(key) ?? 2) + 0.01) out = true;
       window.before.set(key, share);
     }
     return out;
@@ -90,12 +105,8 @@ test(`${LEASES} leases, ${A_SECOND} renewals a second: the list stays virtual an
   await line(page, name(0)).waitFor();
 
   if (minutes > 0) await soak(t, page, loaded);
-  load.over = true;
-  await load.ended;
-  assert.equal(load.lost, 0);
-  assert.deepEqual(page.wrong, []);
-  t.diagnostic(`${load.done} renewals, none lost; ${await rows()} rows exist`);
-});
+  t.diagnostic(`${await rows()} rows exist`);
+}
 
 async function soak(t, page, loaded) {
   const session = await page.context().newCDPSession(page);
