@@ -5,5 +5,8 @@ cd "$(dirname "$0")"
 exec 9>.install-lock
 flock 9
 cmp -s package-lock.json node_modules/.stint-lock && exit 0
-npm ci --no-audit --no-fund --loglevel=error >&2
+for try in 1 2 3; do
+  npm ci --no-audit --no-fund --loglevel=error >&2 && break
+  [ $try -lt 3 ] || exit 1
+done
 cp package-lock.json node_modules/.stint-lock

@@ -172,7 +172,7 @@ Answer store_facts(Request& request) {
 }
 
 Answer tune_resource(Request& request) {
-  constexpr std::size_t kBars = 24;
+  constexpr std::size_t kBars = 12;
   auto resource = query_resource(request);
   if (!resource) return fault_answer(resource.error());
   auto past = request.leases().history(*resource, kMostHistory);

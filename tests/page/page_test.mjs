@@ -371,6 +371,82 @@ for (const [view, hash] of VIEWS) {
   });
 }
 
+// What the server answers is played here: how it looks is the page's part. The parts that serve it have tests of their own.
+async function played(page, answers) {
+  await page.route('**/v1/openapi.json', async (route) => {
+    const real = await (await route.fetch()).json();
+    for (const path of Object.keys(answers)) real.paths[path] = {};
+    await route.fulfill({ json: real });
+  });
+  for (const [path, answer] of Object.entries(answers)) {
+    await page.route(`**${path}*`, (route) => (new URL(route.request().url()).pathname === path ? route.fulfill({ json: typeof answer === 'function' ? answer(route.request()) : answer }) : route.fallback()));
+  }
+}
+
+test('schedule: slots by state, skips apart from failures, an outage that is dragged, pause', async () => {
+  const page = await browser.page();
+  const now = Date.now();
+  const states = ['ran', 'ran', 'failed', 'ran', 'skipped_overlap', 'ran', 'lost', 'skipped_stale', 'skipped_stale', 'running'];
+  const slots = Array.from({ length: 60 }, (_, i) => ({ job: 'nightly', slot: `2026-11-15T${String(Math.floor(i / 6)).padStart(2, '0')}:${i % 6}0:00`, key: `nightly@${i}`, at_ms: now - (60 - i) * 600_000, attempt: 1, state: i === 59 ? 'running' : states[i % 9], owner: 'host-a', resource: 'job/nightly', token: i, started_at_ms: now - (60 - i) * 600_000, ended_at_ms: now - (60 - i) * 600_000 + 95_000, exit_code: states[i % 9] === 'failed' ? 3 : 0, backfill: false, cause: null }));
+  const sent = [];
+  let paused = false;
+  await played(page, {
+    '/v1/jobs': () => ({ jobs: [{ job: 'nightly', schedule: '*/10 * * * *', tz: 'Europe/Berlin', paused, next_at_ms: now + 240_000 }, { job: HOSTILE, schedule: '@daily', tz: '', paused: false, next_at_ms: null }] }),
+    '/v1/jobs/slots': (request) => ({ slots: request.url().includes('nightly') ? slots : [] }),
+    '/v1/jobs/pause': (request) => {
+      sent.push(request.postDataJSON());
+      paused = true;
+      return { paused: true };
+    },
+  });
+  const keeper = server.key('keeper', 'read,schedule');
+  await signIn(page, server, keeper, '#/schedule');
+  await page.waitForSelector('.slot.bad', { state: 'attached' });
+  assert.equal(await page.locator('.slot').count(), 60);
+  assert.equal(await page.locator('.slot.violet').count(), slots.filter((slot) => slot.state === 'lost').length);
+  await page.getByText('next in').waitFor();
+  assert.match(await page.locator('h2').nth(1).innerText(), /^<img src=x/);
+  const box = await page.locator('.strip').first().boundingBox();
+  await page.mouse.move(box.x + box.width * 0.5, box.y + 10);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width * 0.6, box.y + 10, { steps: 5 });
+  await page.mouse.up();
+  await page.getByText(/^stint explain nightly --down 20.*\.\.20/).waitFor();
+  await accessible(page, 'schedule with jobs');
+  await shoot(page, 'test-schedule-jobs');
+  await page.getByRole('button', { name: 'Pause' }).first().click();
+  await page.locator('.pill', { hasText: 'paused' }).waitFor();
+  assert.deepEqual(sent, [{ job: 'nightly', by: 'page' }]);
+  await clean(page);
+});
+
+test('queues: depth, items by state, and an item with its checkpoint and epoch', async () => {
+  const page = await browser.page();
+  const now = Date.now();
+  const item = (i, state) => ({ id: `mail:${i}`, queue: 'mail', state, epoch: i, live: state === 'claimed', owner: state === 'claimed' ? 'worker-1' : null, reason: i ? 'first' : null, attempt: 1 + (i % 3), started: true, priority: 0, labels: ['eu'], unique: null, payload: `{"to":"<b>${i}</b>"}`, payload_bytes: 16, checkpoint: i === 2 ? 'page 40' : null, result: null, progress: i === 2 ? 'page 40' : null, progress_at_ms: i === 2 ? now - 5000 : null, why: state === 'parked' ? 'poisoned' : null, by: null, reserved_for: null, parent: null, put_by: 'ann', put_at_ms: now - 60_000 * i, not_before_ms: null, claimed_at_ms: null, ended_at_ms: null, ttl_ms: 60_000, remaining_ms: 42_000, limits: { max_attempts: 5 } });
+  const items = [item(1, 'waiting'), item(2, 'claimed'), item(3, 'parked'), item(4, 'failed'), item(5, 'done')];
+  let depth = 10;
+  await played(page, {
+    '/v1/queues': () => ({ queues: [{ queue: 'mail', waiting: (depth += 3), ready: 4, claimed: 2, parked: 1, failed: 1, done: 5, finished: 6, oldest_at_ms: now - 90_000, oldest_ms: 90_000, limits: { max_attempts: 5 } }, { queue: 'thumbnails', waiting: 0, ready: 0, claimed: 0, parked: 0, failed: 0, done: 12, finished: 12, oldest_at_ms: null, oldest_ms: null, limits: {} }] }),
+    '/v1/queues/items': (request) => ({ items: items.filter((one) => !request.url().includes('state=') || request.url().includes(`state=${one.state}`)) }),
+    '/v1/queues/item': items[1],
+  });
+  await signIn(page, server, operator, '#/queues');
+  await page.locator('.queue', { hasText: 'mail' }).click();
+  await page.locator('td', { hasText: 'poisoned' }).waitFor();
+  await page.waitForSelector('.spark polyline', { state: 'attached' });
+  await accessible(page, 'queues');
+  await shoot(page, 'test-queues-items');
+  await page.locator('.chip', { hasText: 'claimed' }).click();
+  await until(async () => (await page.locator('tbody tr').count()) === 1, 'one is claimed');
+  await page.getByRole('link', { name: 'mail:2' }).click();
+  await page.locator('pre', { hasText: '{"to":"<b>2</b>"}' }).waitFor();
+  await page.locator('pre', { hasText: 'page 40' }).waitFor();
+  await accessible(page, 'item');
+  await shoot(page, 'test-item');
+  await clean(page);
+});
+
 test('the colours can be chosen, and the choice is kept', async () => {
   const page = await browser.page({ scheme: 'dark' });
   await signIn(page, server, operator);

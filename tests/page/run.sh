@@ -7,7 +7,11 @@ here=$(cd "$(dirname "$0")" && pwd)
 for needed in node npm "${STINT_CHROMIUM:-chromium}"; do
   command -v "$needed" >/dev/null || { echo "skipped: no $needed on this machine"; exit 77; }
 done
-"$here/../../page/install.sh"
+if ! "$here/../../page/install.sh"; then
+  npm ping >/dev/null 2>&1 && { echo "npm ci failed"; exit 1; }
+  echo "skipped: no npm registry can be reached from here"
+  exit 77
+fi
 if [ "${1:-}" = --long ]; then
   export STINT_PAGE_MINUTES=${STINT_PAGE_MINUTES:-10}
   exec node --test --test-reporter=spec "$here/load_test.mjs"

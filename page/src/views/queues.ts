@@ -48,12 +48,12 @@ interface Item {
   [further: string]: unknown;
 }
 
-const STATES = ['ready', 'waiting', 'claimed', 'parked', 'failed', 'done', 'finished'];
+const STATES = ['waiting', 'claimed', 'parked', 'failed', 'done'];
 // Samples outlive the view: [time, depth], one each few seconds while the page is open.
 const samples = new Map<string, [number, number][]>();
 const MOST_SAMPLES = 600;
 
-const depth = (queue: Queue): number => Number(queue['ready'] ?? 0) + Number(queue['waiting'] ?? 0) + Number(queue['claimed'] ?? 0);
+const depth = (queue: Queue): number => Number(queue['waiting'] ?? 0) + Number(queue['claimed'] ?? 0);
 
 function sparkline(queue: string): HTMLElement {
   const line = samples.get(queue) ?? [];

@@ -73,7 +73,7 @@ class JobCard {
 
   private async order(verb: string): Promise<void> {
     try {
-      await post(`/v1/jobs/${verb}`, { job: this.job.job });
+      await post(`/v1/jobs/${verb}`, verb === 'trigger' ? { job: this.job.job } : { job: this.job.job, by: 'page' });
       say(this.told, '');
     } catch (error) {
       say(this.told, error instanceof Refusal ? error.message : String(error));
@@ -162,7 +162,7 @@ class JobCard {
     const stretch = this.slots.slice(first, last + 1);
     const begin = stretch[0]!;
     const end = stretch.at(-1)!;
-    const utc = (at: number): string => new Date(at).toISOString().replace('.000', '');
+    const utc = (at: number): string => new Date(at).toISOString().replace(/\.\d+Z$/, 'Z');
     const rows = stretch.slice(0, 30).map((slot) =>
       h(
         'tr',

@@ -13,9 +13,13 @@ const MOST_GRANTS = 60;
 export function timeline(grants: Past[], events: StintEvent[], lease: Lease | null, late: number[]): HTMLElement {
   const drawn = grants.filter((one) => one.acquired_at_ms !== null).slice(0, MOST_GRANTS);
   if (drawn.length === 0) return h('p', { class: 'dim' }, 'No grant is on record yet.');
-  const now = Date.now();
   const oldest = drawn.at(-1)!.acquired_at_ms!;
-  const from = oldest - Math.max(500, (now - oldest) * 0.01);
+  // Up to now; of what ended long ago, up to a little after that.
+  const wall = Date.now();
+  const last = Math.max(...drawn.map((one) => one.ended_at_ms ?? one.acquired_at_ms!), ...events.filter((event) => event.kind === 'write_refused').map((event) => event.at_ms));
+  const stands = lease?.held ?? true;
+  const now = stands ? wall : Math.min(wall, last + Math.max(2000, (last - oldest) * 0.25));
+  const from = oldest - Math.max(200, (now - oldest) * 0.01);
   const span = Math.max(1000, now - from);
   const x = (at: number): number => ((Math.min(Math.max(at, from), now) - from) / span) * WIDTH;
 
@@ -61,7 +65,7 @@ export function timeline(grants: Past[], events: StintEvent[], lease: Lease | nu
 
   const ticks = [0, 0.25, 0.5, 0.75, 1].map((part) => {
     const at = from + span * part;
-    return h('span', { title: exact(at) }, part === 1 ? 'now' : span > 86_400_000 ? short(at) : clock(at));
+    return h('span', { title: exact(at) }, part === 1 && now === wall ? 'now' : span > 86_400_000 ? short(at) : clock(at));
   });
   const legend = [...new Set(drawn.map((one) => endedKind(one.ended)))].map((kind) => {
     const words = [...new Set(drawn.filter((one) => endedKind(one.ended) === kind).map((one) => one.ended?.replaceAll('_', ' ') ?? (lease?.held ? 'held now' : 'ended')))];
