@@ -239,6 +239,7 @@ void Desk::serve(const VisitPtr& visit) {
   if (auto fine = check_query(route, visit->target.query); !fine) {
     return finish(visit, fault_answer(fine.error()));
   }
+  if (route.path == "/v1/waiters") return finish(visit, ok(waiters_->to_json(visit->caller)));
   if (route.method == "POST") {
     visit->call->collect(serve_.limits.body_bytes,
                          [this, visit](const std::string& body) { take_body(visit, body); });
@@ -251,7 +252,6 @@ void Desk::serve(const VisitPtr& visit) {
     answer.type = "text/plain; version=0.0.4; charset=utf-8";
     return finish(visit, std::move(answer));
   }
-  if (route.path == "/v1/waiters") return finish(visit, ok(waiters_->to_json(visit->caller)));
   const bool ledger = route.path == "/v1/events" && wants_stream(visit->call->head());
   if (ledger || route.path == "/v1/watch") return serve_stream(visit);
   run(visit, request_of(visit));

@@ -447,6 +447,48 @@ test('queues: depth, items by state, and an item with its checkpoint and epoch',
   await clean(page);
 });
 
+const served = async (path) => path in (await server.ask('', 'GET', '/v1/openapi.json')).json.paths;
+
+test('a real job: its slots appear, the page runs it and pauses it', async (t) => {
+  if (!(await served('/v1/jobs'))) return t.skip('this server does not serve schedules');
+  const file = `${server.dir}/stint.toml`;
+  fs.writeFileSync(file, '[job.yearly]\nschedule = "0 0 1 1 *"\ncommand = ["true"]\n');
+  server.stint('cron', file, '--once');
+  const page = await browser.page();
+  const keeper = server.key('keeper-2', 'read,schedule');
+  await signIn(page, server, keeper, '#/schedule');
+  await page.locator('.job h2', { hasText: 'yearly' }).waitFor();
+  await page.getByRole('button', { name: 'Run now' }).click();
+  await page.waitForSelector('.slot.blue', { state: 'attached' });
+  server.stint('cron', file, '--once');
+  await page.waitForSelector('.slot.good', { state: 'attached' });
+  await page.getByRole('button', { name: 'Pause' }).click();
+  await page.locator('.pill', { hasText: 'paused' }).waitFor();
+  await page.getByRole('button', { name: 'Resume' }).click();
+  await page.getByRole('button', { name: 'Pause' }).waitFor();
+  await accessible(page, 'a real schedule');
+  await clean(page);
+});
+
+test('a real queue: items come, are claimed, and show what they carry', async (t) => {
+  if (!(await served('/v1/queues'))) return t.skip('this server does not serve queues');
+  const page = await browser.page();
+  const id = server.stint('queue', 'put', 'post', '<b>parcel</b>', '--create');
+  await signIn(page, server, operator, '#/queues');
+  await page.locator('.queue', { hasText: 'post' }).waitFor();
+  await page.locator('tbody tr', { hasText: id }).waitFor();
+  const claimed = JSON.parse(server.stint('queue', 'claim', 'post', '--json'));
+  await page.locator('tbody .pill', { hasText: 'claimed' }).waitFor();
+  server.stint('queue', 'checkpoint', id, 'half', '--epoch', String(claimed.epoch));
+  await page.getByRole('link', { name: id }).click();
+  await page.locator('pre', { hasText: '<b>parcel</b>' }).waitFor();
+  await page.getByText('half').first().waitFor();
+  server.stint('queue', 'complete', id, '--epoch', String(claimed.epoch));
+  await page.locator('.title .pill', { hasText: 'done' }).waitFor();
+  await accessible(page, 'a real item');
+  await clean(page);
+});
+
 test('the colours can be chosen, and the choice is kept', async () => {
   const page = await browser.page({ scheme: 'dark' });
   await signIn(page, server, operator);

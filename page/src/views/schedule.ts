@@ -199,7 +199,7 @@ export const scheduleView: MakeView = (live) => {
       if (over) return;
       if (got.jobs.length === 0) {
         cards.clear();
-        put(jobs, empty('No job yet', 'Jobs stand in a file, and any number of schedulers may run it:', command('printf \'[jobs.hello]\\nschedule = "* * * * *"\\nrun = ["date"]\\n\' > stint.toml'), command('stint cron')));
+        put(jobs, empty('No job yet', 'Jobs stand in a file, and any number of schedulers may run it:', command('printf \'[job.hello]\\nschedule = "* * * * *"\\ncommand = ["date"]\\n\' > stint.toml'), command('stint cron')));
       } else {
         if (cards.size === 0) put(jobs);
         for (const job of got.jobs) {
