@@ -38,14 +38,14 @@ std::optional<Millis> interval_of(const core::JobRule& rule, WallTime now) {
   return second->instant - first->instant;
 }
 
-struct Asked {
+struct TuneAsked {
   std::string name;
   report::TuneInput input;
 };
 
 // A job of the store, or else a resource.
-Result<Asked> gather(Session& session) {
-  Asked out{.name = session.words().operands().front(), .input = {}};
+Result<TuneAsked> gather(Session& session) {
+  TuneAsked out{.name = session.words().operands().front(), .input = {}};
   std::optional<schedule::JobConfig> configured;
   if (auto jobs = load_jobs(session); jobs) {
     if (auto job = find_job(std::move(*jobs), out.name); job) configured = std::move(*job);
@@ -84,7 +84,7 @@ Result<Asked> gather(Session& session) {
   return out;
 }
 
-void print_report(Session& session, const Asked& asked, const report::TuneReport& report,
+void print_report(Session& session, const TuneAsked& asked, const report::TuneReport& report,
                   const std::vector<report::Bin>& bins) {
   session.print(cat(printable(asked.name), ": ", report.count, " runs"));
   if (report.advised.ttl.count() > 0) {
@@ -127,12 +127,12 @@ int tune_command(Session& session) {
   return report.count == 0 ? kNothing : kDone;
 }
 
-constexpr std::array<Option, 3> kOptions = {
+constexpr std::array<Option, 3> kTuneOptions = {
     {{"--ttl", "D", "the present setting (default: the job's, or the lease's last one)"},
      {"--svg", "FILE", "draw the histogram into this file"},
      {"--file", "FILE", "the jobs (default: ./stint.toml)"}}};
-constexpr std::array<std::string_view, 2> kExamples = {"stint tune nightly --svg nightly.svg",
-                                                       "stint tune blog-repo --ttl 6m --json"};
+constexpr std::array<std::string_view, 2> kTuneExamples = {"stint tune nightly --svg nightly.svg",
+                                                           "stint tune blog-repo --ttl 6m --json"};
 
 }  // namespace
 
@@ -147,8 +147,8 @@ const Command kTune = {
         "the present and the advised setting are replayed against the recorded runs: how many "
         "would have lost their lease, and how many kept the next one waiting. Nothing is changed. "
         "Exit 3: nothing is recorded.",
-    .examples = kExamples,
-    .options = kOptions,
+    .examples = kTuneExamples,
+    .options = kTuneOptions,
     .least_operands = 1,
     .most_operands = 1,
     .runs_command = false,

@@ -31,6 +31,7 @@ class Line {
   private readonly age = h('span', { class: 'age' });
   private readonly waiters = h('span', { class: 'number' });
   private readonly note = h('bdi', { class: 'name' });
+  private still = false;
   row: Row | null = null;
   index = -1;
 
@@ -62,9 +63,9 @@ class Line {
       this.link.textContent = shown;
       this.link.title = shown;
       this.link.href = `#/lease/${encodeURIComponent(lease.resource)}`;
-      // A bar does not slide from one lease's length to another's.
-      this.fill.classList.add('still');
     }
+    // A bar does not slide from one lease's length to another's: it may again from the next look on.
+    this.still = other;
     const left = row.until === 0 ? -1 : row.until - now;
     const over = lease.held && (row.until === 0 || left <= 0) && lease.remaining_ms !== null;
     const stuck = stuckFor(lease, wall);
@@ -82,15 +83,13 @@ class Line {
     const line = live.waiters.get(lease.resource)?.length ?? 0;
     say(this.waiters, line === 0 ? '' : String(line));
     say(this.note, lease.state === 'free' ? '' : visible(lease.note));
-    if (other) void this.fill.offsetWidth;
-    if (other) this.fill.classList.remove('still');
   }
 
   private showLeft(ttl: number, left: number, state: string, unknown: boolean): void {
     const share = left <= 0 || ttl <= 0 ? 0 : Math.min(1, left / ttl);
+    const kind = `fill ${share < 0.2 ? 'short' : share < 0.5 ? 'low' : ''}${this.still ? ' still' : ''}`;
+    if (this.fill.className !== kind) this.fill.className = kind;
     this.fill.style.transform = `scaleX(${share.toFixed(4)})`;
-    const kind = `fill ${share < 0.2 ? 'short' : share < 0.5 ? 'low' : ''}`;
-    if (!this.fill.classList.contains('still') && this.fill.className !== kind) this.fill.className = kind;
     const words =
       state === 'free' ? 'free' : state === 'expired' ? 'expired' : unknown ? 'held' : state === 'held' ? duration(left) : `${state} ${duration(left)}`;
     say(this.left, words);
