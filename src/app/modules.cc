@@ -59,6 +59,11 @@ server::OpenedServer open_module_server(const server::ServeRequest& request, con
       "http", server::kServerEntry, request, clock);
 }
 
+server::OpenedPage open_module_page(const Clock& clock) {
+  return call_module<server::PageEntry, server::PageRequest, server::OpenedPage>(
+      "page", server::kPageEntry, {}, clock);
+}
+
 client::OpenedClient connect_by_module(const client::ConnectRequest& request, const Clock& clock) {
   return call_module<client::ClientEntry, client::ConnectRequest, client::OpenedClient>(
       "http", client::kClientEntry, request, clock);

@@ -25,6 +25,7 @@ guard::OpenedPostgresGuard open_module_postgres_guard(const guard::PostgresTarge
 // In the module "http", which has Boost.Asio and libcurl.
 guard::http::OpenedProxy open_module_proxy(const guard::http::ProxyRequest& request,
                                            const Clock& clock);
+server::OpenedPage open_module_page(const Clock& clock);
 server::OpenedServer open_module_server(const server::ServeRequest& request, const Clock& clock);
 client::OpenedClient connect_by_module(const client::ConnectRequest& request, const Clock& clock);
 guard::http::ProxySealAnswer seal_by_module(const guard::http::ProxySeal& seal, const Clock& clock);

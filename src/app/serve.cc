@@ -1,5 +1,6 @@
 #include "app/serve.h"
 
+#include "app/demo.h"
 #include "app/modules.h"
 #include "base/sha256.h"
 #include "base/text.h"
@@ -86,6 +87,12 @@ Result<ServeEnd> run_server(Opened& opened, const Clock& clock, Random& random,
   run.serve.backend = {&opened.leases(), &opened.fences(), &opened.events(), &opened.keys(),
                        opened.batch()};
   run.serve.random = &random;
+  // A server without its page still serves: it says so where the page would be.
+  if (auto page = open_module_page(clock)) {
+    run.serve.page = std::move(*page);
+  } else {
+    run.say(cat("no page: ", page.error().message));
+  }
   run.serve.caveat = opened.caveat();
   auto server = open_module_server(run.serve, clock);
   if (!server) return server.error();
@@ -97,6 +104,11 @@ Result<ServeEnd> run_server(Opened& opened, const Clock& clock, Random& random,
   run.say(cat("listening on ", where, ", store ", run.store));
   if (!run.serve.caveat.empty()) run.say(cat("this store can lose: ", run.serve.caveat));
   (void)os::notify_manager(run.notify_socket, "READY=1");
+  std::unique_ptr<Demo> demo;
+  if (run.serve.demo) {
+    demo = std::make_unique<Demo>(opened.leases(), opened.events(), clock);
+    run.say(cat("the runs that you see are played; open ", where, " in a browser"));
+  }
   Caretaker caretaker(opened, **server, run, clock);
   while (true) {
     os::wait_readable({signals.fd()}, clock.mono() + kTick);

@@ -10,6 +10,7 @@
 #include "cli/exit_codes.h"
 #include "cli/session.h"
 #include "os/files.h"
+#include "report/runs.h"
 
 namespace stint::cli {
 namespace {
@@ -25,32 +26,6 @@ void add_slots(const api::JobHistory& history, report::TuneInput& input) {
     input.runs.push_back(
         {.length = std::max(Millis(0), *slot.ended_at - *slot.started_at), .clean = ran});
   }
-}
-
-void add_grants(const std::vector<api::PastGrant>& grants, report::TuneInput& input) {
-  for (const api::PastGrant& grant : grants) {
-    if (!grant.ended || !grant.acquired_at || !grant.ended_at) continue;
-    input.runs.push_back({.length = std::max(Millis(0), *grant.ended_at - *grant.acquired_at),
-                          .clean = *grant.ended == core::Reason::Released});
-  }
-}
-
-// What `run` measured: how near a renewal came to the deadline, and how often the machine slept.
-Status add_measures(api::Events& events, const std::string& resource, report::TuneInput& input) {
-  auto lines = events.list({.after = "", .prefix = resource, .limit = 100'000, .newest = true});
-  if (!lines) return lines.error();
-  for (const api::Event& event : *lines) {
-    if (event.kind != "run_measured" || event.resource != resource) continue;
-    for (const auto& [name, value] : event.details) {
-      const auto* number = std::get_if<std::int64_t>(&value);
-      if (number == nullptr) continue;
-      if (name == "slack_ms") {
-        input.least_slack = std::min(input.least_slack.value_or(Millis(*number)), Millis(*number));
-      }
-      if (name == "slept_ms" && *number > 0) ++input.suspends;
-    }
-  }
-  return {};
 }
 
 std::optional<Millis> interval_of(const core::JobRule& rule, WallTime now) {
@@ -90,7 +65,7 @@ Result<TuneAsked> gather(Session& session) {
     if (!name) return name.error();
     auto grants = (*opened)->leases().history(*name, kMostRuns);
     if (!grants) return grants.error();
-    add_grants(*grants, out.input);
+    report::add_grants(*grants, out.input);
     auto lease = (*opened)->leases().get(*name);
     if (lease && lease->ttl.count() > 0) out.input.ttl = lease->ttl;
   }
@@ -102,40 +77,11 @@ Result<TuneAsked> gather(Session& session) {
   auto ttl = session.duration("--ttl", out.input.ttl);
   if (!ttl) return ttl.error();
   out.input.ttl = *ttl;
-  if (auto ok = add_measures((*opened)->events(), resource, out.input); !ok) return ok.error();
-  return out;
-}
-
-api::JsonField ms(std::string name, Millis value) { return {std::move(name), value.count()}; }
-
-std::string json_of(const TuneAsked& asked, const report::TuneReport& report) {
-  std::string flags;
-  for (const std::string& flag : report.flags) flags += cat(flags.empty() ? "" : "; ", flag);
-  const bool advice = report.advised.ttl.count() > 0;
-  const auto number = [](std::size_t n) { return static_cast<std::int64_t>(n); };
-  std::vector<api::JsonField> fields = {{"name", asked.name},
-                                        {"count", number(report.count)},
-                                        {"unclean", number(report.unclean)},
-                                        ms("p50_ms", report.p50),
-                                        ms("p95_ms", report.p95),
-                                        ms("p99_ms", report.p99),
-                                        ms("worst_ms", report.worst),
-                                        {"suspends", std::int64_t{report.suspends}},
-                                        ms("ttl_ms", asked.input.ttl),
-                                        {"lost", number(report.present.lost)},
-                                        {"waiting", number(report.present.waiting)}};
-  fields.push_back(report.least_slack ? ms("slack_ms", *report.least_slack)
-                                      : api::JsonField{"slack_ms", nullptr});
-  if (advice) {
-    fields.push_back(ms("advised_ttl_ms", report.advised.ttl));
-    fields.emplace_back("advised_lost", number(report.advised.lost));
-    fields.emplace_back("advised_waiting", number(report.advised.waiting));
-    fields.push_back(ms("advised_renewed_ttl_ms", report.renewed_ttl));
-    fields.push_back(ms("advised_heartbeat_ms", report.heartbeat));
+  constexpr std::size_t kAllKept = 100'000;
+  if (auto ok = report::add_measures((*opened)->events(), resource, kAllKept, out.input); !ok) {
+    return ok.error();
   }
-  if (report.backfill) fields.emplace_back("advised_max_backfill", number(*report.backfill));
-  fields.emplace_back("flags", flags);
-  return api::to_json(fields);
+  return out;
 }
 
 void print_report(Session& session, const TuneAsked& asked, const report::TuneReport& report,
@@ -174,7 +120,7 @@ int tune_command(Session& session) {
     if (!written) return session.fail(written.error());
   }
   if (session.json()) {
-    session.print(json_of(*asked, report));
+    session.print(api::to_json(report::tune_fields(asked->name, asked->input, report)));
   } else {
     print_report(session, *asked, report, bins);
   }

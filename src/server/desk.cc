@@ -139,6 +139,10 @@ bool Desk::find_route(const VisitPtr& visit) {
   if (visit->route != nullptr) return true;
   const std::string methods = allowed(visit->target.path);
   if (methods.empty()) {
+    if (auto page = page_answer(serve_.page, head, visit->target.path)) {
+      finish(visit, std::move(*page));
+      return false;
+    }
     finish(visit,
            error_answer(404, invalid("there is nothing at this path; see /v1/openapi.json")));
     return false;
@@ -235,6 +239,7 @@ void Desk::serve(const VisitPtr& visit) {
   if (auto fine = check_query(route, visit->target.query); !fine) {
     return finish(visit, fault_answer(fine.error()));
   }
+  if (route.path == "/v1/waiters") return finish(visit, ok(waiters_->to_json(visit->caller)));
   if (route.method == "POST") {
     visit->call->collect(serve_.limits.body_bytes,
                          [this, visit](const std::string& body) { take_body(visit, body); });

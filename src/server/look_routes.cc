@@ -3,6 +3,7 @@
 
 #include "api/json.h"
 #include "base/text.h"
+#include "report/runs.h"
 #include "server/routes.h"
 
 namespace stint::server {
@@ -160,8 +161,40 @@ Answer store_facts(Request& request) {
                                   {"smallest_ttl_ms", request.leases().smallest_ttl().count()},
                                   {"caveat", request.serve.caveat},
                                   {"version", request.serve.version},
-                                  {"key", request.caller.name()}};
-  return ok(api::to_json(fields));
+                                  {"key", request.caller.name()},
+                                  {"demo", request.serve.demo}};
+  std::string out = api::to_json(fields);
+  if (!request.caller.key) return ok(out);
+  // What the key may, so that who asks need not try.
+  out.pop_back();
+  return ok(cat(out, ",\"allow\":", api::to_json(api::words(request.caller.key->rights)),
+                ",\"prefixes\":", api::to_json(request.caller.key->prefixes), "}"));
+}
+
+Answer tune_resource(Request& request) {
+  constexpr std::size_t kBars = 12;
+  auto resource = query_resource(request);
+  if (!resource) return fault_answer(resource.error());
+  auto past = request.leases().history(*resource, kMostHistory);
+  if (!past) return fault_answer(past.error());
+  auto lease = request.leases().get(*resource);
+  if (!lease) return fault_answer(lease.error());
+  report::TuneInput input;
+  if (lease->ttl.count() > 0) input.ttl = lease->ttl;
+  report::add_grants(*past, input);
+  if (auto fine = report::add_measures(request.events(), resource->text(), kMostEvents, input);
+      !fine) {
+    return fault_answer(fine.error());
+  }
+  std::string out = api::to_json(report::tune_fields(resource->text(), input, report::tune(input)));
+  std::vector<std::vector<api::JsonField>> bars;
+  for (const report::Bin& bin : report::histogram(input.runs, kBars)) {
+    bars.push_back({{"from_ms", bin.from.count()},
+                    {"to_ms", bin.to.count()},
+                    {"count", static_cast<std::int64_t>(bin.count)}});
+  }
+  out.pop_back();
+  return ok(cat(out, ",\"bins\":", api::to_json(bars), "}"));
 }
 
 Answer list_keys(Request& request) {

@@ -49,6 +49,10 @@ constexpr std::array kRoutes = {
           "Leases in the order of their names, by pages.", "prefix after limit", "Leases", ""},
     Route{"GET", "/v1/history", kReader, history, "Who had it, newest first.", "resource! limit",
           "History", ""},
+    Route{"GET", "/v1/tune", kReader, tune_resource,
+          "How long its runs took, and which ttl would suit them.", "resource!", "Tune", ""},
+    Route{"GET", "/v1/waiters", kReader, nullptr, "Who waits for a lease at this server.", "",
+          "Waiters", ""},
     Route{"GET", "/v1/events", kReader, list_events,
           "The ledger. With 'Accept: text/event-stream' it goes on as Server-Sent Events; "
           "Last-Event-ID resumes.",

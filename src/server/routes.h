@@ -66,6 +66,7 @@ Answer history(Request& request);
 Answer list_events(Request& request);
 Answer record_event(Request& request);
 Answer store_facts(Request& request);
+Answer tune_resource(Request& request);
 Answer list_keys(Request& request);
 Answer create_key(Request& request);
 Answer revoke_key(Request& request);

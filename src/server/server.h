@@ -17,6 +17,7 @@
 #include "api/leases.h"
 #include "base/random.h"
 #include "net/http/server.h"
+#include "server/page.h"
 
 namespace stint::server {
 
@@ -45,8 +46,9 @@ struct ServeRequest {
   net::http::Endpoint listen;
   net::http::ServerTls tls;
   ServeLimits limits;
-  Backend backend;           // outlives the server
-  Random* random = nullptr;  // outlives the server
+  Backend backend;                  // outlives the server
+  Random* random = nullptr;         // outlives the server
+  std::vector<PageFile> page = {};  // empty: it is not installed
   std::string version;
   std::string caveat;  // what the store can lose
   bool demo = false;   // no key is asked for

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "api/json.h"
 #include "api/words.h"
 #include "base/text.h"
 #include "server/visit.h"
@@ -53,6 +54,24 @@ void Waiters::join(const VisitPtr& visit, const std::shared_ptr<Request>& reques
   } else {
     ask(line);
   }
+}
+
+std::string Waiters::to_json(const Caller& caller) const {
+  constexpr std::size_t kMostShown = 1000;
+  std::vector<std::vector<api::JsonField>> rows;
+  for (const auto& [name, line] : lines_) {
+    for (const WaiterPtr& waiter : line->waiting) {
+      const auto waited =
+          std::chrono::duration_cast<Millis>(clock_.mono() - waiter->visit->began).count();
+      for (const ResourceName& one : waiter->bid.resources) {
+        if (!caller.reaches(one.text()) || rows.size() >= kMostShown) continue;
+        rows.push_back({{"resource", one.text()},
+                        {"owner", waiter->bid.first.owner.text()},
+                        {"waiting_ms", std::int64_t{waited}}});
+      }
+    }
+  }
+  return cat("{\"waiters\":", api::to_json(rows), "}");
 }
 
 void Waiters::ask(const LinePtr& line) {

@@ -40,6 +40,8 @@ class Waiters {
   // `request` must live as long as the visit.
   void join(const VisitPtr& visit, const std::shared_ptr<Request>& request, Bid bid);
   std::size_t count() const { return count_; }
+  // Who waits, as far as `caller` reaches; {"waiters":[...]}.
+  std::string to_json(const Caller& caller) const;
   // Nobody is held open any more: each is refused, and may ask elsewhere.
   void close();
 

@@ -135,7 +135,7 @@ class Keys(TestCase):
         for name in ('../../etc/passwd', '%2e%2e/x', '/v1/keys', 'a/../b'):
             answer = self.admin.acquire(name)
             self.assertEqual((answer.status, answer.json.get('resource')), (200, name))
-        for path in ('/v1/../v1/keys', '/v1/%6beys', '/V1/keys', '//v1/keys', '/v1/keys/', '/', '/v1'):
+        for path in ('/v1/../v1/keys', '/v1/%6beys', '/V1/keys', '//v1/keys', '/v1/keys/', '/v1', '/assets', '/assets/', '/assets/../', '/index.html'):
             self.assertEqual(self.admin.get(path).status, 404, path)
         self.assertEqual(self.admin.get('/v1/acquire').status, 405)
         # Look-alikes are different names.

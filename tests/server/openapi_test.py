@@ -158,6 +158,7 @@ class OpenApi(TestCase):
 
     def looks(self, c):
         for path, query in (('/v1/lease', '?resource=o/a'), ('/v1/leases', '?limit=1'), ('/v1/history', '?resource=o/a'),
+                            ('/v1/tune', '?resource=o/a'), ('/v1/waiters', ''),
                             ('/v1/events', ''), ('/v1/store', ''), ('/v1/keys', ''), ('/metrics', ''), ('/healthz', ''),
                             ('/readyz', ''), ('/v1/openapi.json', '')):
             self.ask(c, 'GET', path, query=query)

@@ -17,9 +17,11 @@ constexpr std::string_view kSpeakTls =
     "done.\"}}";
 
 std::string answer_text(const Answer& answer, bool keep) {
-  std::string out =
-      cat("HTTP/1.1 ", answer.status, ' ', reason_of(answer.status),
-          "\r\nContent-Type: ", answer.type, "\r\nContent-Length: ", answer.body.size(), "\r\n");
+  std::string out = cat("HTTP/1.1 ", answer.status, ' ', reason_of(answer.status), "\r\n");
+  // "Not modified" has no body; a length would be that of the body that is not sent.
+  if (answer.status != 304) {
+    out += cat("Content-Type: ", answer.type, "\r\nContent-Length: ", answer.body.size(), "\r\n");
+  }
   for (const Field& field : answer.fields) out += cat(field.name, ": ", field.value, "\r\n");
   if (!keep) out += "Connection: close\r\n";
   return out + "\r\n";

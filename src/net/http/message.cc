@@ -228,6 +228,7 @@ void remove_hop_by_hop(Fields& fields) {
 std::string_view reason_of(int status) {
   switch (status) {
     case 200: return "OK";
+    case 304: return "Not Modified";
     case 400: return "Bad Request";
     case 401: return "Unauthorized";
     case 403: return "Forbidden";

@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# install.sh: page/node_modules as package-lock.json says; done once for each lock.
+set -eu
+cd "$(dirname "$0")"
+exec 9>.install-lock
+flock 9
+cmp -s package-lock.json node_modules/.stint-lock && exit 0
+for try in 1 2 3; do
+  npm ci --no-audit --no-fund --loglevel=error >&2 && break
+  [ $try -lt 3 ] || exit 1
+done
+cp package-lock.json node_modules/.stint-lock
