@@ -284,6 +284,10 @@ bool SimSite::edit_once(const guard::Pass& pass, const std::string& file, api::F
   const bool once = pass.mode == core::FenceMode::Once;
   std::string body = cat(version, ' ', pass.token.number(), ' ', pass.owner.text(), ' ');
   body += once ? cat("once ", pass.key) : random().id_hex();
+  if (random().below(3) == 0) {
+    const auto gate = fences.admit(cat("admit:a", file.substr(1)), guard::offer_of(pass, ""));
+    note(cat("admit: ", gate ? static_cast<int>(gate->verdict) : -1));
+  }
   for (int tries = 0; tries < (once ? 3 : 1) && scheduler_.alive(); ++tries) {
     const auto answer = guard::write_file({.path = path_of(file), .body = body}, pass, &fences);
     if (!scheduler_.alive()) return false;

@@ -112,6 +112,8 @@ void add_losses(Random& random, SimPlan& plan) {
     SimFault lose = keep;
     lose.at = at;
     lose.what = restore ? "restore" : "fail_over";
+    // Nobody was stopped before: then only the guards hold, until somebody says `recovered`.
+    if (restore && random.below(3) == 0) lose.what = "careless_restore";
     lose.length = Nanos(seconds(5)) + up_to(random, minutes(2));
     plan.faults.push_back(keep);
     plan.faults.push_back(lose);
@@ -128,6 +130,7 @@ FaultPlan draw_network(Random& random) {
   out.slow = 20 * harsh;
   out.slow_reply = 20 * harsh;
   out.unavailable_read = 4 * harsh;
+  out.duplicate = 5 * harsh;
   out.latest = seconds(30);
   out.slowest = seconds(5);
   return out;
@@ -143,6 +146,10 @@ SimPlan bare_plan(std::uint64_t seed, Random& random) {
   plan.network = draw_network(random);
   plan.network.loses_tails = plan.scene == SimScene::TailLoss;
   return plan;
+}
+
+bool is_order(std::string_view what) {
+  return what == "transfer" || what == "revoke" || what == "forget" || what.starts_with("queue_");
 }
 
 void sort_faults(SimPlan& plan) {
@@ -175,7 +182,15 @@ SimPlan make_plan(std::uint64_t seed) {
     // Printed in milliseconds, and replayed so.
     fault.at = std::chrono::duration_cast<Millis>(fault.at);
     fault.length = std::chrono::duration_cast<Millis>(fault.length);
-    plan.faults.push_back(std::move(fault));
+    plan.faults.push_back(fault);
+    // Two operators at once.
+    if (is_order(fault.what) && random.below(2) == 0) {
+      SimFault second = draw(random, plan);
+      if (!is_order(second.what)) continue;
+      second.commit = fault.commit;
+      second.at = fault.at + Millis(random.below(20));
+      plan.faults.push_back(std::move(second));
+    }
   }
   add_losses(random, plan);
   for (SimFault& fault : plan.faults) {

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "guard/fence_file.h"
+#include "service/fence_records.h"
 
 namespace stint::test {
 namespace {
@@ -92,7 +93,12 @@ SimProcess* SimSite::find(const std::string& name) {
 void SimSite::observe(const std::vector<store::Step>& steps) {
   laws_->observe(steps);
   for (const store::Step& step : steps) {
-    if (step.kind != store::Step::Kind::Set || !step.key.starts_with("ended/")) continue;
+    if (step.kind != store::Step::Kind::Set) continue;
+    if (step.key.starts_with(service::kFencePrefix)) {
+      const auto fence = service::decode_fence(step.value);
+      laws_->fence_moved(step.key, fence->token);
+    }
+    if (!step.key.starts_with("ended/")) continue;
     const auto item = service::decode_item(step.value);
     if (!item || item->item.state != core::ItemState::Done) continue;
     ++items_;
@@ -242,7 +248,7 @@ bool SimSite::strike_ground(const SimFault& fault) {
     disk_.set_troubles({});
   } else if (fault.what == "keep_image") {
     store_->keep_image();
-  } else if (fault.what == "fail_over" || fault.what == "restore") {
+  } else if (fault.what == "fail_over" || fault.what.ends_with("restore")) {
     go_back(fault);
   } else {
     return false;
@@ -267,6 +273,15 @@ void SimSite::go_back(const SimFault& fault) {
     laws_->went_back();
     scheduler_.interleave(fault.length);
     recover();
+    return;
+  }
+  if (fault.what == "careless_restore") {
+    store_->restore();
+    laws_->went_back();
+    laws_->suspend_tokens(true);
+    scheduler_.interleave(fault.length);
+    recover();
+    laws_->suspend_tokens(false);
     return;
   }
   // As docs/guides/restore.md says: first stop what runs, then restore, then accept it.
@@ -303,7 +318,8 @@ void SimSite::calm() {
           .apply_late = 0,
           .slow = 0,
           .slow_reply = 0,
-          .unavailable_read = 0};
+          .unavailable_read = 0,
+          .duplicate = 0};
   none.loses_tails = plan_.network.loses_tails;
   store_->set_plan(none);
   disk_.set_troubles({});
@@ -319,8 +335,9 @@ void SimSite::calm() {
 SimOutcome SimSite::run() {
   const MonoTime begun = scheduler_.now();
   SimOutcome out;
-  constexpr std::size_t kMostSteps = 20'000'000;
+  constexpr std::size_t kMostSteps = 3'000'000;
   out.steps = scheduler_.run({.steps = kMostSteps, .length = plan_.length + kCalm + seconds(1)});
+  if (out.steps == kMostSteps) laws_->got_on(false, "time");
   out.length = scheduler_.now() - begun;
   out.fingerprint = scheduler_.fingerprint();
   out.grants = laws_->grants();

@@ -102,12 +102,16 @@ Result<store::CommitAnswer> FaultStore::commit(const std::vector<store::Step>& s
   if (chance(plan_.slow, "slow")) pass_time();
   if (!scheduler_.alive() || chance(plan_.unavailable, "unavailable")) return away();
   if (chance(plan_.lose_request, "lose_request")) return unknown();
-  if (chance(plan_.apply_late, "apply_late")) {
+  const auto arrives_later = [&] {
     const auto most = static_cast<std::uint64_t>(Nanos(plan_.latest).count());
     late_.push_back({clock_.mono() + Nanos(scheduler_.random().below(most)), steps, sync});
     scheduler_.wake(*this);
+  };
+  if (chance(plan_.apply_late, "apply_late")) {
+    arrives_later();
     return unknown();
   }
+  if (chance(plan_.duplicate, "duplicate")) arrives_later();
   auto answer = apply(steps, sync);
   if (chance(plan_.slow_reply, "slow_reply")) pass_time();
   if (!travel() || chance(plan_.lose_reply, "lose_reply")) return unknown();

@@ -26,6 +26,7 @@ struct FaultPlan {
   unsigned slow = 200;         // others run, up to `slowest`, between the call and the commit
   unsigned slow_reply = 100;   // others run between the commit and its answer
   unsigned unavailable_read = 10;
+  unsigned duplicate = 5;  // applied, and up to `latest` later it arrives once more
   Millis latest{2'000};
   Millis slowest{400};
   Nanos usual = std::chrono::microseconds(1'500);

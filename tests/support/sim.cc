@@ -158,6 +158,11 @@ void Scheduler::act(SimProcess& process, Actor& actor) {
   while (!ending_) {
     const auto next = actor.step(process.clock().mono());
     if (ending_) return;
+    // An actor is no process whose memory could be lost: what it asked for meanwhile was in vain.
+    if (std::exchange(process.dead, false)) {
+      interleave(process.away);
+      continue;
+    }
     std::optional<MonoTime> until;
     // An actor that asks for a moment that has passed would stop the time for all others.
     if (next && *next != MonoTime::max()) {

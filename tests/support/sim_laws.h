@@ -37,6 +37,10 @@ class SimLaws {
   // The store went back: what it holds now is what it holds. Tokens stay known.
   void went_back();
 
+  // A backup was put back under those who run: until somebody accepts it tokens may repeat, where
+  // nobody is left who remembers. The guards hold regardless.   G12
+  void suspend_tokens(bool suspended) { suspended_ = suspended; }
+
   // One lease, as the store's log has it.
   struct Stand {
     Token token;
@@ -70,6 +74,8 @@ class SimLaws {
   };
   void landed(const std::string& target, const Landing& landing);
   void seal_told(const std::string& target, Token token);
+  // A fence that is kept in the store got this token.
+  void fence_moved(const std::string& target, Token token);
   void write_told(const std::string& target, const std::string& body, std::uint64_t version);
   // Refused, or an error that says that nothing was written.
   void write_refused(const std::string& target, const std::string& body);
@@ -139,6 +145,7 @@ class SimLaws {
   std::map<std::string, std::pair<std::string, Token>> works_;
   std::map<std::string, Trust> trusts_;
   std::map<std::string, MonoTime> excused_;
+  bool suspended_ = false;
   std::uint64_t grants_ = 0;
   std::uint64_t renewals_ = 0;
   std::uint64_t writes_ = 0;
