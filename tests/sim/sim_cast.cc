@@ -463,6 +463,9 @@ void SimSite::check_the_end() {
   for (const std::string resource : {"r0", "r1"}) {
     laws_->got_on(laws_->grants_of(resource) > before_calm_[resource], resource);
   }
+  for (const std::string file : {"f0", "f1"}) {
+    laws_->got_on(laws_->version_of(file) > before_calm_[file], file);
+  }
   if (plan_.scene != SimScene::Everything) return;
   laws_->got_on(items_ > before_calm_["items"], "the queue");
   SlotStates states;

@@ -98,9 +98,13 @@ void SimSite::observe(const std::vector<store::Step>& steps) {
       const auto fence = service::decode_fence(step.value);
       laws_->fence_moved(step.key, fence->token);
     }
-    if (!step.key.starts_with("ended/")) continue;
+    const bool ended = step.key.starts_with("ended/");
+    if (!ended && !step.key.starts_with("ready/") && !step.key.starts_with("later/")) continue;
     const auto item = service::decode_item(step.value);
-    if (!item || item->item.state != core::ItemState::Done) continue;
+    CHECK(item, "an item that can be read");
+    const std::string id = step.key.substr(step.key.find('\x1f') + 1);
+    if (!item->unique.empty()) laws_->made(item->unique, id);
+    if (item->item.state != core::ItemState::Done) continue;
     ++items_;
     laws_->completed(step.key, cat("epoch ", item->item.epoch.number()));
   }
@@ -268,6 +272,12 @@ void SimSite::later(Nanos after, std::function<void()> what) {
 
 void SimSite::go_back(const SimFault& fault) {
   if (!store_->has_image()) return;
+  // An answer to what was lost may still be under way: until its holder asks again only the guards
+  // hold (docs/adr/0012).
+  for (const auto& [name, process] : processes_) {
+    laws_->excuse(name, scheduler_.now() + kLongestTtl);
+    laws_->excuse(name + "/child", scheduler_.now() + kLongestTtl);
+  }
   if (fault.what == "fail_over") {
     store_->fail_over();
     laws_->went_back();
@@ -329,6 +339,7 @@ void SimSite::calm() {
   calm_ = true;
   for (const std::string resource : {"r0", "r1"})
     before_calm_[resource] = laws_->grants_of(resource);
+  for (const std::string file : {"f0", "f1"}) before_calm_[file] = laws_->version_of(file);
   before_calm_["items"] = items_;
 }
 

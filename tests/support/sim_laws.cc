@@ -327,6 +327,12 @@ void SimLaws::completed(const std::string& key, const std::string& by) {
   if (!first) broken(11, key, cat("completed by ", found->second, " and by ", by));
 }
 
+void SimLaws::made(const std::string& key, const std::string& what) {
+  look(11);
+  const auto [found, first] = made_.try_emplace(key, what);
+  if (found->second != what) broken(11, key, cat("is there as ", found->second, " and as ", what));
+}
+
 // ---- slots, liveness
 
 void SimLaws::slot_started(const std::string& key, int attempt) {

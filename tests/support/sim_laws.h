@@ -27,6 +27,7 @@ class SimLaws {
   // How often each was looked at with something to compare.
   const std::array<std::uint64_t, kLaws + 1>& looked() const { return looked_; }
   std::uint64_t grants_of(const std::string& resource) { return granted_[resource].size(); }
+  std::uint64_t version_of(const std::string& target) { return targets_[target].version; }
   std::uint64_t grants() const { return grants_; }
   std::uint64_t renewals() const { return renewals_; }
   std::uint64_t writes() const { return writes_; }
@@ -84,6 +85,8 @@ class SimLaws {
   void came_back(const std::string& target, Token fence, std::uint64_t version);
   // What must happen at most once: a write of mode once, an item's completion, an act's result.
   void completed(const std::string& key, const std::string& by);
+  // What was asked for under a key is there once, however often it was asked for.
+  void made(const std::string& key, const std::string& what);
 
   // ---- slots (16)
   void slot_started(const std::string& key, int attempt);
@@ -141,6 +144,7 @@ class SimLaws {
   std::map<std::string, std::map<Token, MonoTime>> released_;
   std::map<std::string, Target> targets_;
   std::map<std::string, std::string> completed_;
+  std::map<std::string, std::string> made_;
   std::map<std::pair<std::string, int>, int> starts_;
   std::map<std::string, std::pair<std::string, Token>> works_;
   std::map<std::string, Trust> trusts_;
