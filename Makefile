@@ -31,7 +31,7 @@ bench: $(BUILD)/.set-up-bench
 
 soak crash sim: $(BUILD)/.set-up-tests
 	@cmake -S . -B $(BUILD) $(CMAKE_FLAGS) -DBUILD_TESTING=ON >/dev/null
-	@cmake --build $(BUILD) -j $(JOBS) 1>&2
+	@cmake --build $(BUILD) -j $(JOBS) $(if $(filter sim,$@),--target sim) 1>&2
 	@tools/$@.sh $(BUILD) $(SEEDS)
 
 # Takes each guard's compare out once: a test must fail.

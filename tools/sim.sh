@@ -3,4 +3,4 @@
 set -eu
 build=${1:-build}
 seeds=${2:-1000}
-exec "$build/tests/sim" "$seeds"
+exec "$build/tests/sim" "$seeds" --jobs "$(nproc)"

@@ -1,6 +1,8 @@
 // How LeaseService looks at a lease: its records read and decoded, and what it keeps in mind of its
 // own commits, so that the next verb need not read or decode again. Nothing here is believed
 // without the store: a commit expects the versions.
+#include <algorithm>
+
 #include "service/fence_records.h"
 #include "service/lease_service.h"
 #include "service/lease_snapshot.h"
@@ -30,6 +32,11 @@ Result<Meta> LeaseService::meta_of(const store::Entry& entry) {
   auto meta = decode_meta(entry.value);
   if (!meta) return meta;
   const MutexLock lock(known_mutex_);
+  // One that does not descend from ours is another store: what it grants is foreign to our targets,
+  // and is to be told as such.
+  const bool descends =
+      std::ranges::find(meta->ancestors, *generation_.load()) != meta->ancestors.end();
+  if (descends) generation_ = &generations_.emplace_back(meta->generation);
   decoded_from_ = entry.value;
   decoded_ = *meta;
   return meta;

@@ -16,15 +16,16 @@ namespace {
 
 }  // namespace
 
-LeaseService::LeaseService(store::Store& store, Ledger& ledger, Life life, const Clock& clock,
-                           Random& random, Anchors* anchors)
+LeaseService::LeaseService(store::Store& store, Ledger& ledger, const Life& life,
+                           const Clock& clock, Random& random, Anchors* anchors)
     : store_(store),
       many_commits_(dynamic_cast<store::ManyCommits*>(&store)),
       ledger_(ledger),
-      life_(std::move(life)),
       clock_(clock),
       random_(random),
-      anchors_(anchors) {}
+      anchors_(anchors),
+      generations_{life.meta.generation},
+      generation_(&generations_.front()) {}
 
 WallTime LeaseService::wall_of(const Snapshot& snapshot) const {
   return snapshot.store_wall.value_or(clock_.wall());
@@ -215,7 +216,7 @@ api::Lease LeaseService::lease_of(const Snapshot& snapshot) const {
   const core::Record& record = snapshot.seen.record;
   api::Lease lease;
   lease.resource = snapshot.resource;
-  lease.generation = snapshot.generation.empty() ? life_.meta.generation : snapshot.generation;
+  lease.generation = snapshot.generation.empty() ? generation() : snapshot.generation;
   lease.state = core::state_of(record);
   lease.held = lease.state == core::State::Held;
   lease.note = record.work.note;

@@ -1,7 +1,9 @@
 // api::Leases on a store: reads the records, asks core/lease.h, commits what it says.
 #pragma once
 
+#include <atomic>
 #include <functional>
+#include <list>
 #include <unordered_map>
 
 #include "api/batch.h"
@@ -19,8 +21,8 @@ namespace stint::service {
 class LeaseService final : public api::Leases, public api::BatchedLeases {
  public:
   // `anchors` may be null. All must outlive the service.
-  LeaseService(store::Store& store, Ledger& ledger, Life life, const Clock& clock, Random& random,
-               Anchors* anchors);
+  LeaseService(store::Store& store, Ledger& ledger, const Life& life, const Clock& clock,
+               Random& random, Anchors* anchors);
 
   Result<api::AcquireAnswer> acquire(const api::AcquireRequest& request) override;
   Result<api::HoldAnswer> renew(const api::Grip& grip, Millis ttl) override;
@@ -40,7 +42,7 @@ class LeaseService final : public api::Leases, public api::BatchedLeases {
   // With one disk sync for all, where the store can (batches() says so).
   std::vector<api::AskAnswer> many(const std::vector<api::Ask>& asks) override;
   bool batches() const { return many_commits_ != nullptr; }
-  const Generation& generation() const override { return life_.meta.generation; }
+  const Generation& generation() const override { return *generation_.load(); }
   Millis smallest_ttl() const override { return store_.capabilities().smallest_ttl; }
 
  private:
@@ -90,7 +92,6 @@ class LeaseService final : public api::Leases, public api::BatchedLeases {
   store::Store& store_;
   store::ManyCommits* const many_commits_;  // the same store, if it can
   Ledger& ledger_;
-  const Life life_;
   const Clock& clock_;
   Random& random_;
   Anchors* anchors_;
@@ -105,6 +106,10 @@ class LeaseService final : public api::Leases, public api::BatchedLeases {
     core::Ownership own;
   };
   std::unordered_map<std::string, Written> written_ GUARDED_BY(known_mutex_);
+  // The store's generation: an operator's `recovered` moves it on under those who have it open. The
+  // ones before stay, for whoever still looks at one.   G12
+  std::list<Generation> generations_ GUARDED_BY(known_mutex_);
+  std::atomic<const Generation*> generation_;
   // The meta record as it was decoded last.
   std::string decoded_from_ GUARDED_BY(known_mutex_);
   Meta decoded_ GUARDED_BY(known_mutex_);

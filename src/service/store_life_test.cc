@@ -116,6 +116,27 @@ TEST_F(StoreLifeTest, RecoveryRaisesTheFloorAboveEverythingIssuedAndKeepsTheLine
       << "a pin on an ancestor still holds";
 }
 
+// A process that has the store open when an operator says `recovered` goes on in the new
+// generation: its next grant would otherwise be foreign to every target.
+// EVIDENCE-OF: G12
+TEST_F(StoreLifeTest, WhoHasItOpenGoesOnInTheNewGeneration) {
+  const Life before = begin(store_).value();
+  Ledger ledger(store_, clock_, 1000);
+  LeaseService leases(store_, ledger, before, clock_, random_, &anchors_);
+  const Generation& seen_before = leases.generation();
+  const Life after = recovered(store_).value();
+  ASSERT_TRUE(leases.get(ResourceName::parse("db").value()));
+  EXPECT_EQ(leases.generation(), after.meta.generation);
+  EXPECT_EQ(seen_before, before.meta.generation) << "what was seen stays what it was";
+  // Another store at the same place is not followed.
+  Meta foreign = after.meta;
+  foreign.generation = Generation::make(random_);
+  foreign.ancestors.clear();
+  ASSERT_TRUE(store_.commit({set_meta(foreign, store::Expect::Any, 0)}, store::Sync::Durable));
+  ASSERT_TRUE(leases.get(ResourceName::parse("db").value()));
+  EXPECT_EQ(leases.generation(), after.meta.generation);
+}
+
 // EVIDENCE-OF: G12
 TEST_F(StoreLifeTest, RestoringTheSameBackupTwiceNeverRepeatsAToken) {
   begin(store_).value();

@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
-#include <set>
+#include <memory>
 
 #include "base/text.h"
-#include "tests/schedule/sim_machines.h"
+#include "tests/support/sim_machines.h"
 #include "tests/support/slice.h"
 
 namespace stint::test {
@@ -30,81 +30,50 @@ schedule::JobConfig job(const std::string& name, const std::string& schedule,
 struct Outcome {
   SlotTruth truth;
   std::vector<std::string> problems;
-  std::map<std::string, std::map<std::string, int>> states;  // by job: how many ended how
+  SlotStates states;
   std::size_t slots = 0;
 };
 
-// Every slot of the schedule up to the cursor, once.
-void account(service::SlotService& slots, const schedule::JobConfig& config, WallTime begun,
-             Outcome& out) {
-  const core::JobRule& rule = config.rule;
-  const auto history = slots.history(rule.name, 1'000'000);
-  ASSERT_TRUE(history && history->job);
-  std::map<WallTime, int> seen;
-  for (const core::EndedSlot& ended : history->ended) {
-    ++seen[ended.slot.at];
-    ++out.states[rule.name][std::string(core::word(ended.state))];
-    const std::string key = core::slot_key(rule.name, ended.slot.at);
-    const bool started = out.truth.starts.contains({key, ended.slot.attempt});
-    const bool must = ended.state == core::SlotState::Ran;
-    if (must && !started) out.problems.push_back(cat(key, " ran, but was never started"));
-    if (core::is_skip(ended.state) && started && ended.slot.attempt == 1) {
-      out.problems.push_back(cat(key, " ", core::word(ended.state), ", but was started"));
-    }
-  }
-  for (const api::RangeRow& row : history->ranges) {
-    out.states[rule.name][std::string(core::word(row.range.reason))] +=
-        static_cast<int>(row.range.count);
-    auto t = core::next_time(rule.expression, rule.zone, core::whole_seconds(row.range.from),
-                             core::Bound::Inclusive);
-    while (t && core::wall_of(t->instant) <= row.range.to) {
-      ++seen[core::wall_of(t->instant)];
-      t = core::next_time(rule.expression, rule.zone, t->instant, core::Bound::Exclusive);
-    }
-  }
-  for (const core::Slot& slot : history->job->due) ++seen[slot.at];
-  if (history->job->active) ++seen[history->job->active->slot.at];
-  auto t = core::next_time(rule.expression, rule.zone, core::whole_seconds(begun),
-                           core::Bound::Exclusive);
-  while (t && core::wall_of(t->instant) <= history->job->cursor) {
-    const WallTime at = core::wall_of(t->instant);
-    ++out.slots;
-    if (seen[at] != 1) {
-      out.problems.push_back(
-          cat(core::slot_key(rule.name, at), " is accounted for ", seen[at], " times"));
-    }
-    seen.erase(at);
-    t = core::next_time(rule.expression, rule.zone, t->instant, core::Bound::Exclusive);
-  }
-  for (const auto& [at, count] : seen) {
-    if (count > 0 && at > begun)
-      out.problems.push_back(cat(core::slot_key(rule.name, at), " is no slot"));
-  }
-}
-
 Outcome play(std::uint64_t seed, Nanos length, Sabotage sabotage = Sabotage::None) {
-  SimWorld world({.seed = seed, .resources = 3, .sabotage = sabotage});
+  Scheduler world(seed);
+  SimClock& store_clock = world.make_clock();
+  FaultPlan faults;
+  faults.slow = 30;
+  faults.slow_reply = 30;
+  FaultStore store(world, store_clock, faults, sabotage);
+  SimLaws laws(world, store.truth(), store_clock);
+  service::Ledger ledger(store, store_clock, 50);
+  auto life = service::begin_life(store, world.random(), store_clock.wall(), nullptr, {});
+  service::LeaseService leases(store, ledger, life.value(), store_clock, world.random(), nullptr);
+  world.add(store, store_clock);
+  store.after_each_commit([&](const auto& steps) { laws.observe(steps); });
+  store.set_faulty(true);
   Outcome out;
   const std::vector<schedule::JobConfig> jobs = {job("often", "*/5 * * * *", "r0", 1, 0),
                                                  job("hourly", "7 * * * *", "r1", 3, 2),
                                                  job("nightly", "30 2 * * *", "r2", 2, 5)};
-  std::vector<SimMachine*> machines;
+  std::vector<std::unique_ptr<SimMachine>> machines;
   for (int i = 0; i < 3; ++i) {
-    SimClock& clock = world.make_clock();  // its wall clock is up to an hour off
-    auto machine = std::make_unique<SimMachine>(world, clock, out.truth, cat("m", i), jobs,
-                                                SimMachine::Chances{});
-    machines.push_back(machine.get());
-    world.add(std::move(machine), clock);
+    SimClock& clock = world.make_clock();
+    clock.drift(static_cast<std::int64_t>(world.random().below(801)) - 400);
+    clock.step_wall(Millis(world.random().below(7'200'000)) - Millis(3'600'000));
+    machines.push_back(std::make_unique<SimMachine>(SimGround{world, store, leases, laws}, clock,
+                                                    out.truth, cat("m", i), jobs,
+                                                    SimMachine::Chances{}));
+    world.add(*machines.back(), clock);
   }
-  const WallTime begun = world.store().clock().wall();
-  world.scheduler().run({.steps = 100'000'000, .length = length});
-  for (SimMachine* machine : machines) machine->calm();
-  world.store().set_faulty(false);
-  world.scheduler().run({.steps = 1'000'000, .length = std::chrono::hours(1)});
-  out.problems = world.scheduler().problems();
+  const WallTime begun = store_clock.wall();
+  world.run({.steps = 100'000'000, .length = length});
+  for (const auto& machine : machines) machine->calm();
+  store.set_faulty(false);
+  world.run({.steps = 1'000'000, .length = std::chrono::hours(1)});
   for (const schedule::JobConfig& each : jobs) {
-    account(machines.front()->slots(), each, begun + Millis(3'600'000), out);
+    out.slots += account_for_slots(machines.front()->slots(), each, begun + Millis(3'600'000),
+                                   out.truth, laws, out.states);
   }
+  out.problems = world.problems();
+  world.end();
+  store.after_each_commit({});
   return out;
 }
 

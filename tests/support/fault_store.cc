@@ -7,13 +7,24 @@
 namespace stint::test {
 namespace {
 
+constexpr std::uint64_t kVersionsAhead = 1ULL << 32U;
+constexpr const char* kSimTail = "store/tail";
+
 Error unknown() { return {Code::UnknownOutcome, "the answer was lost"}; }
+Error away() { return unavailable("the store is away"); }
 
 }  // namespace
 
 FaultStore::FaultStore(Scheduler& scheduler, const SimClock& clock, const FaultPlan& plan,
                        Sabotage sabotage)
-    : scheduler_(scheduler), clock_(clock), plan_(plan), sabotage_(sabotage), truth_(clock) {}
+    : scheduler_(scheduler),
+      clock_(clock),
+      plan_(plan),
+      sabotage_(sabotage),
+      truth_(clock),
+      capabilities_(truth_.capabilities()) {
+  if (plan.loses_tails) capabilities_.tail_record = kSimTail;
+}
 
 bool FaultStore::chance(unsigned per_thousand, const char* fault) {
   if (!faulty_ || scheduler_.random().below(1000) >= per_thousand) return false;
@@ -27,14 +38,49 @@ void FaultStore::pass_time() {
   scheduler_.interleave(Nanos(scheduler_.random().below(most)));
 }
 
+bool FaultStore::travel() {
+  if (!faulty_) return scheduler_.alive();
+  const auto most = static_cast<std::uint64_t>(plan_.usual.count());
+  scheduler_.interleave(Nanos(1 + scheduler_.random().below(most)));
+  return scheduler_.alive() && !(cut_off_ && cut_off_());
+}
+
 Result<store::Reading> FaultStore::read(const std::vector<std::string>& keys) {
-  if (chance(plan_.unavailable_read, "unavailable_read")) return unavailable("the store is away");
-  return truth_.read(keys);
+  if (!travel() || chance(plan_.unavailable_read, "unavailable_read")) return away();
+  auto reading = truth_.read(keys);
+  if (!travel()) return away();
+  return reading;
 }
 
 Result<store::Reading> FaultStore::scan(const ScanRange& range) {
-  if (chance(plan_.unavailable_read, "unavailable_read")) return unavailable("the store is away");
-  return truth_.scan(range);
+  if (!travel() || chance(plan_.unavailable_read, "unavailable_read")) return away();
+  auto reading = truth_.scan(range);
+  if (!travel()) return away();
+  return reading;
+}
+
+Result<std::uint64_t> FaultStore::revision() {
+  if (!travel()) return away();
+  const auto version = truth_.revision();
+  return *version - jumped_;
+}
+
+void FaultStore::fail_over() {
+  scheduler_.note("fail-over: the tail is lost");
+  truth_.restore(*image_, kVersionsAhead);
+  jumped_ += kVersionsAhead;
+  late_.clear();  // their connections are gone
+  store::Step tail;
+  tail.kind = store::Step::Kind::Set;
+  tail.key = kSimTail;
+  tail.value = std::to_string(to_ms(clock_.wall()));
+  static_cast<void>(truth_.commit({tail}, store::Sync::Durable));
+}
+
+void FaultStore::restore() {
+  scheduler_.note("a backup is restored");
+  truth_.restore(*image_, 0);
+  late_.clear();
 }
 
 Result<store::CommitAnswer> FaultStore::apply(std::vector<store::Step> steps, store::Sync sync) {
@@ -43,26 +89,32 @@ Result<store::CommitAnswer> FaultStore::apply(std::vector<store::Step> steps, st
     if (sabotage_ == Sabotage::IgnoreVersions) step.expect = store::Expect::Any;
   }
   auto answer = truth_.commit(steps, sync);
-  const bool applied = answer && std::holds_alternative<store::Committed>(*answer);
-  scheduler_.note(applied ? "applied" : "conflict");
-  if (applied && look_) look_();
+  auto* done = answer ? std::get_if<store::Committed>(&*answer) : nullptr;
+  scheduler_.note(done != nullptr ? "applied" : "conflict");
+  if (done != nullptr) done->revision -= jumped_;
+  if (done != nullptr && look_) look_(steps);
   return answer;
 }
 
 Result<store::CommitAnswer> FaultStore::commit(const std::vector<store::Step>& steps,
                                                store::Sync sync) {
+  if (!travel()) return away();
   if (chance(plan_.slow, "slow")) pass_time();
-  if (chance(plan_.unavailable, "unavailable")) return unavailable("the store is away");
+  if (!scheduler_.alive() || chance(plan_.unavailable, "unavailable")) return away();
   if (chance(plan_.lose_request, "lose_request")) return unknown();
-  if (chance(plan_.apply_late, "apply_late")) {
+  const auto arrives_later = [&] {
     const auto most = static_cast<std::uint64_t>(Nanos(plan_.latest).count());
     late_.push_back({clock_.mono() + Nanos(scheduler_.random().below(most)), steps, sync});
     scheduler_.wake(*this);
+  };
+  if (chance(plan_.apply_late, "apply_late")) {
+    arrives_later();
     return unknown();
   }
+  if (chance(plan_.duplicate, "duplicate")) arrives_later();
   auto answer = apply(steps, sync);
   if (chance(plan_.slow_reply, "slow_reply")) pass_time();
-  if (chance(plan_.lose_reply, "lose_reply")) return unknown();
+  if (!travel() || chance(plan_.lose_reply, "lose_reply")) return unknown();
   return answer;
 }
 
@@ -79,7 +131,7 @@ std::optional<MonoTime> FaultStore::step(MonoTime now) {
       continue;
     }
     Late due = std::move(late_[i]);
-    late_.erase(late_.begin() + static_cast<std::ptrdiff_t>(i));
+    late_.erase(late_.begin() + static_cast<std::ptrdiff_t>(i));  // before others can run
     scheduler_.note("a lost commit arrives");
     const auto answer = apply(std::move(due.steps), due.sync);
     const bool applied = answer && std::holds_alternative<store::Committed>(*answer);

@@ -1,20 +1,26 @@
 // A simulation: one thread, one seed, clocks that lie. Seed + commit = replay, bit by bit.
 //
-// The Scheduler knows the true time and wakes one actor after another. Each actor lives by a
-// SimClock of its own, which may drift and whose wall time may be stepped. A step is atomic unless
-// the actor's store calls Scheduler::interleave() (FaultStore does): then others run in the middle
-// of it, as they would between the read and the commit of a real client.
+// Everything that acts runs on a fiber (a stack of its own, one of them at a time). The Scheduler
+// knows the true time and goes on with whichever fiber is due first. A fiber gives way only where
+// it waits: interleave() (every store and disk of the simulation calls it), park(). So between any
+// two requests of one process everything else may happen, and production code that blocks (a take
+// that waits, a supervisor, a worker) runs unchanged.
 //
 //   Scheduler world(seed);
-//   SimClock clock(world);
-//   world.add(actor, clock);
+//   SimHost machine(world, "m1");
+//   SimProcess& process = world.start(machine, "w1", [&] { ...one life... });
 //   world.run({.steps = 200});
+//
+// A process that is killed stops having effects at once: whatever it still asks of a simulated
+// store or disk is answered with an error until its stack is unwound; then it is started anew.
 //
 // Not thread-safe: there is only one thread.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,7 +31,9 @@
 
 namespace stint::test {
 
+class Scheduler;
 class SimClock;
+struct SimFiber;
 
 // Something that acts when it is woken. `now` and the answer are on the clock that it was added
 // with.
@@ -37,31 +45,113 @@ class Actor {
   virtual std::optional<MonoTime> step(MonoTime now) = 0;
 };
 
+class SimClock final : public Clock {
+ public:
+  explicit SimClock(const Scheduler& scheduler);
+
+  MonoTime mono() const override;
+  WallTime wall() const override;
+
+  // From now on it gains (or loses) this many microseconds in a second.
+  void drift(std::int64_t ppm);
+  void step_wall(Millis by) { wall_offset_ += by; }
+  // It stands still for this long: a virtual machine that is paused from outside.
+  void stand_still(Nanos length);
+
+  // The first true moment at which this clock shows `local`.
+  MonoTime true_time(MonoTime local) const;
+
+ private:
+  MonoTime at(MonoTime true_time) const;
+
+  const Scheduler& scheduler_;
+  MonoTime base_true_;
+  MonoTime base_local_;
+  std::int64_t ppm_ = 0;
+  Millis wall_offset_{0};
+};
+
+// What is frozen together, and lives by one clock.
+struct SimHost {
+  std::string name;
+  SimClock* clock = nullptr;
+  MonoTime frozen_until{};
+};
+
+struct SimProcess {
+  std::string name;
+  SimHost* machine = nullptr;
+  const Actor* actor = nullptr;
+  MonoTime frozen_until{};
+  bool dead = false;
+  Nanos away{0};    // until it is started anew
+  int signals = 0;  // that it has not taken yet
+  int lives = 0;
+  const SimClock& clock() const { return *machine->clock; }
+};
+
 class Scheduler {
  public:
   explicit Scheduler(std::uint64_t seed);
+  ~Scheduler();
+  Scheduler(const Scheduler&) = delete;
+  Scheduler& operator=(const Scheduler&) = delete;
+
+  // The one that lives; what stands in for the operating system asks it.
+  static Scheduler& present();
+  static bool exists();
 
   Random& random() { return random_; }
   MonoTime now() const { return now_; }  // the true time, which no actor can see
 
-  // Both must outlive the scheduler. Woken at once.
-  void add(Actor& actor, const SimClock& clock);
+  SimClock& make_clock();
+  SimHost& make_machine(std::string name, SimClock& clock);
+  // `life` is run again and again: after it returned, and after it was killed and came back.
+  SimProcess& start(SimHost& machine, std::string name, std::function<void()> life);
+  // A process that ends when `body` returns; `ended` is told, also when it was killed.
+  SimProcess& start_once(SimHost& machine, std::string name, std::function<void()> body,
+                         std::function<void()> ended);
+  // A thread of the process that asks.
+  std::uint64_t start_thread(std::function<void()> body);
+  void join(std::uint64_t thread);
+  // Must outlive the scheduler's runs. Woken at once.
+  void add(Actor& actor, SimClock& clock);
+
+  // ---- for whoever runs on a fiber
+  // Time passes, and others run. Dead: returns at once.
+  void interleave(Nanos length);
+  void sleep_until(MonoTime true_time);
+  // Until woken by wake(fiber()), or the time has come.
+  void park(std::optional<MonoTime> until);
+  // Lets others run, at this very moment.
+  void give_way();
+  SimFiber* fiber() const { return current_; }
+  void wake(SimFiber* fiber);
+  SimProcess* process() const;
+  // The youngest of that name that still runs; null: none does.
+  SimProcess* find(const std::string& name) const;
+  // False: whoever asks was killed, and must have no effect any more.
+  bool alive() const;
+
+  // ---- faults
   void wake(const Actor& actor);
-  // It does not run for this long, wherever it stands; SIGSTOP of a process.
+  // It does not run for this long, wherever it stands: SIGSTOP.
   void freeze(const Actor& actor, Nanos length);
+  void freeze(SimProcess& process, Nanos length);
+  void freeze(SimHost& machine, Nanos length);
+  void kill(SimProcess& process, Nanos away);
 
   struct Limits {
     std::size_t steps = 1000;
     Nanos length = std::chrono::hours(1000);
     bool stop_at_problem = true;
   };
-  // How many steps were made.
+  // How many steps were made: from one wait of a fiber to its next.
   std::size_t run(const Limits& limits);
+  // Everybody dies, and every stack is unwound. Nothing runs afterwards.
+  void end();
 
-  // Called from inside a step: time passes, and others run, before the caller goes on.
-  void interleave(Nanos length);
-
-  // Runs after every step, also the nested ones.
+  // Runs after every step.
   void after_each_step(std::function<void()> check) { check_ = std::move(check); }
 
   // What happened, as text: its hash is the run's fingerprint.
@@ -75,52 +165,29 @@ class Scheduler {
   const std::vector<std::string>& problems() const { return problems_; }
 
  private:
-  struct Slot {
-    Actor* actor = nullptr;
-    const SimClock* clock = nullptr;
-    std::optional<MonoTime> wake;  // true time
-    MonoTime frozen_until{};
-    bool inside = false;  // a step of it is on the stack
-  };
-
-  Slot* next_due();
-  Slot& slot_of(const Actor& actor);
-  static MonoTime due(const Slot& slot);
-  void step(Slot& slot);
+  friend struct SimFiber;
+  SimFiber& make_fiber(SimProcess& process, std::function<void()> body);
+  SimFiber* next_due();
+  static MonoTime due(const SimFiber& fiber);
+  void resume(SimFiber& fiber);
+  void yield();
+  void live(SimProcess& process, const std::function<void()>& life);
+  void act(SimProcess& process, Actor& actor);
 
   SeededRandom random_;
   MonoTime now_;
-  std::vector<Slot> slots_;
+  std::deque<SimClock> clocks_;
+  std::deque<SimHost> machines_;
+  std::deque<SimProcess> processes_;
+  std::vector<std::unique_ptr<SimFiber>> fibers_;
+  SimFiber* current_ = nullptr;
+  std::uint64_t last_fiber_ = 0;
+  bool ending_ = false;
   std::function<void()> check_;
-  int depth_ = 0;
   std::uint64_t fingerprint_;
   bool keep_trace_ = false;
   std::vector<std::string> trace_;
   std::vector<std::string> problems_;
-};
-
-class SimClock final : public Clock {
- public:
-  explicit SimClock(const Scheduler& scheduler);
-
-  MonoTime mono() const override { return at(scheduler_.now()); }
-  WallTime wall() const override;
-
-  // From now on it gains (or loses) this many microseconds in a second.
-  void drift(std::int64_t ppm);
-  void step_wall(Millis by) { wall_offset_ += by; }
-
-  // The first true moment at which this clock shows `local`.
-  MonoTime true_time(MonoTime local) const;
-
- private:
-  MonoTime at(MonoTime true_time) const;
-
-  const Scheduler& scheduler_;
-  MonoTime base_true_;
-  MonoTime base_local_;
-  std::int64_t ppm_ = 0;
-  Millis wall_offset_{0};
 };
 
 }  // namespace stint::test

@@ -209,6 +209,17 @@ Result<CommitAnswer> MemoryStore::commit(const std::vector<Step>& steps, Sync /*
   return CommitAnswer(done);
 }
 
+MemoryStore::Image MemoryStore::image() const {
+  const MutexLock lock(mutex_);
+  return {records_, last_version_};
+}
+
+void MemoryStore::restore(const Image& image, Version ahead) {
+  const MutexLock lock(mutex_);
+  records_ = image.records;
+  last_version_ = image.last_version + ahead;
+}
+
 Result<std::unique_ptr<Watch>> MemoryStore::watch(std::string_view key) {
   return std::unique_ptr<Watch>(std::make_unique<WakeUp>(watches_, key));
 }

@@ -25,13 +25,22 @@ class MemoryStore final : public Store {
   Result<std::uint64_t> appended(const std::string& prefix) override;
   Result<std::uint64_t> revision() override;
 
- private:
+  // All that it holds, as it is now: a backup, or what a replica has.
   struct Record {
     std::string value;
     Version version = 0;
     std::optional<MonoTime> fires_at;
     Millis ttl{0};
   };
+  struct Image {
+    std::map<std::string, Record, std::less<>> records;
+    Version last_version = 0;
+  };
+  Image image() const;
+  // Goes back to it. Versions go on from where the image was, and `ahead` further.
+  void restore(const Image& image, Version ahead);
+
+ private:
   class WakeUp;
 
   Entry entry(const std::string& key, MonoTime now) const REQUIRES(mutex_);

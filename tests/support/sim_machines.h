@@ -10,8 +10,10 @@
 #include <vector>
 
 #include "schedule/scheduler.h"
+#include "service/lease_service.h"
 #include "service/slot_service.h"
-#include "tests/support/sim_world.h"
+#include "tests/support/fault_store.h"
+#include "tests/support/sim_laws.h"
 
 namespace stint::test {
 
@@ -23,7 +25,14 @@ struct SlotTruth {
   std::map<std::string, std::map<const void*, MonoTime>> live;
   std::map<std::string, std::vector<WallTime>> backfills;  // when started, by the store's clock
   int kills = 0;
-  std::vector<std::string> problems;
+};
+
+// What the machines stand on.
+struct SimGround {
+  Scheduler& scheduler;
+  FaultStore& store;
+  api::Leases& leases;
+  SimLaws& laws;
 };
 
 class SimMachine final : public Actor {
@@ -34,7 +43,7 @@ class SimMachine final : public Actor {
     Millis longest_away = std::chrono::minutes(30);
     Millis longest_run = std::chrono::minutes(9);
   };
-  SimMachine(SimWorld& world, SimClock& clock, SlotTruth& truth, std::string name,
+  SimMachine(SimGround ground, SimClock& clock, SlotTruth& truth, std::string name,
              std::vector<schedule::JobConfig> jobs, Chances chances);
   std::string name() const override { return name_; }
   std::optional<MonoTime> step(MonoTime now) override;
@@ -68,9 +77,9 @@ class SimMachine final : public Actor {
   void work(Runner& runner);
   void stop_work(Runner& runner);
   void skip(const Runner& runner, const api::Lease& by);
-  Random& random() { return world_.scheduler().random(); }
+  Random& random() { return world_.scheduler.random(); }
 
-  SimWorld& world_;
+  const SimGround world_;
   SimClock& clock_;
   SlotTruth& truth_;
   const std::string name_;
@@ -84,5 +93,12 @@ class SimMachine final : public Actor {
   int lives_ = 0;
   bool calm_ = false;
 };
+
+// Every slot of the schedule from `begun` to the cursor is accounted for once. How many there are;
+// `states` counts how they ended.
+using SlotStates = std::map<std::string, std::map<std::string, int>>;
+std::size_t account_for_slots(service::SlotService& slots, const schedule::JobConfig& config,
+                              WallTime begun, const SlotTruth& truth, SimLaws& laws,
+                              SlotStates& states);
 
 }  // namespace stint::test

@@ -1,21 +1,22 @@
-#include "tests/schedule/sim_machines.h"
+#include "tests/support/sim_machines.h"
 
 #include <algorithm>
 
+#include "base/check.h"
 #include "base/text.h"
 
 namespace stint::test {
 
-SimMachine::SimMachine(SimWorld& world, SimClock& clock, SlotTruth& truth, std::string name,
+SimMachine::SimMachine(SimGround ground, SimClock& clock, SlotTruth& truth, std::string name,
                        std::vector<schedule::JobConfig> jobs, Chances chances)
-    : world_(world),
+    : world_(ground),
       clock_(clock),
       truth_(truth),
       name_(std::move(name)),
       jobs_(std::move(jobs)),
       chances_(chances),
-      ledger_(world.store(), clock, 50),
-      slots_(world.store(), ledger_, clock) {}
+      ledger_(ground.store, clock, 50),
+      slots_(ground.store, ledger_, clock) {}
 
 void SimMachine::start_scheduler() {
   const std::string id = cat(name_, "-", ++lives_);
@@ -52,7 +53,7 @@ void SimMachine::kill() {
 std::optional<MonoTime> SimMachine::step(MonoTime now) {
   if (!calm_ && scheduler_ && random().below(chances_.kill) == 0) kill();
   if (!calm_ && random().below(500) == 0) {
-    world_.scheduler().freeze(*this, std::chrono::seconds(random().below(200)));
+    world_.scheduler.freeze(*this, std::chrono::seconds(random().below(200)));
   }
   MonoTime next = MonoTime::max();
   for (const auto& runner : runners_) {
@@ -93,7 +94,7 @@ void SimMachine::advance(Runner& runner) {
       return;
     }
     case Phase::Release: {
-      [[maybe_unused]] const auto released = world_.leases().release(runner.proof->grip, false);
+      [[maybe_unused]] const auto released = world_.leases.release(runner.proof->grip, false);
       runner.phase = Phase::Over;
       return;
     }
@@ -105,13 +106,13 @@ void SimMachine::acquire(Runner& runner) {
   const Claim claim = Claim::make(random());
   const MonoTime sent = clock_.mono();
   const auto answer =
-      world_.leases().acquire({.resource = runner.job.resources.front(),
-                               .owner = Owner::parse(name_).value(),
-                               .claim = claim,
-                               .terms = runner.job.terms,
-                               .note = core::slot_key(runner.job.rule.name, runner.slot.at),
-                               .retake = {},
-                               .count_refusal = false});
+      world_.leases.acquire({.resource = runner.job.resources.front(),
+                             .owner = Owner::parse(name_).value(),
+                             .claim = claim,
+                             .terms = runner.job.terms,
+                             .note = core::slot_key(runner.job.rule.name, runner.slot.at),
+                             .retake = {},
+                             .count_refusal = false});
   runner.phase = Runner::Phase::Over;
   if (!answer) return;
   if (const auto* refused = std::get_if<api::Refused>(&*answer)) {
@@ -156,14 +157,13 @@ void SimMachine::begin(Runner& runner) {
   }
   const std::string& job = runner.job.rule.name;
   const std::string key = core::slot_key(job, runner.slot.at);
-  if (++truth_.starts[{key, runner.slot.attempt}] > 1) {
-    world_.scheduler().problem(cat(key, " attempt ", runner.slot.attempt, " started twice"));
-  }
+  ++truth_.starts[{key, runner.slot.attempt}];
+  world_.laws.slot_started(key, runner.slot.attempt);
   for (const auto& [other, until] : truth_.live[job]) {
-    if (until > world_.scheduler().now()) world_.scheduler().problem(cat(job, " overtook itself"));
+    if (until > world_.scheduler.now()) world_.laws.slot_overtook(job);
   }
   truth_.live[job][&runner] = clock_.true_time(runner.deadline);
-  if (runner.slot.backfill) truth_.backfills[job].push_back(world_.store().clock().wall());
+  if (runner.slot.backfill) truth_.backfills[job].push_back(world_.store.clock().wall());
   runner.started = true;
   runner.phase = Runner::Phase::Work;
   runner.ends = clock_.mono() +
@@ -183,7 +183,7 @@ void SimMachine::work(Runner& runner) {
   const MonoTime now = clock_.mono();
   bool lost = now >= runner.deadline;
   if (!lost && now >= runner.renew_at) {
-    const auto answer = world_.leases().renew(runner.proof->grip, runner.job.terms.ttl);
+    const auto answer = world_.leases.renew(runner.proof->grip, runner.job.terms.ttl);
     if (answer && std::holds_alternative<api::Lost>(*answer)) lost = true;
     if (answer && !lost) {
       runner.deadline = now + Nanos(runner.job.terms.ttl) * 9 / 10;
@@ -200,6 +200,53 @@ void SimMachine::work(Runner& runner) {
     return;
   }
   runner.next = std::min({runner.ends, runner.renew_at, runner.deadline});
+}
+
+std::size_t account_for_slots(service::SlotService& slots, const schedule::JobConfig& config,
+                              WallTime begun, const SlotTruth& truth, SimLaws& laws,
+                              SlotStates& states) {
+  std::size_t count_all = 0;
+  const core::JobRule& rule = config.rule;
+  const auto history = slots.history(rule.name, 1'000'000);
+  CHECK(history && history->job, "the store does not answer, or does not know the job");
+  std::map<WallTime, int> seen;
+  for (const core::EndedSlot& ended : history->ended) {
+    if (ended.slot.manual) continue;
+    ++seen[ended.slot.at];
+    ++states[rule.name][std::string(core::word(ended.state))];
+    const std::string key = core::slot_key(rule.name, ended.slot.at);
+    const bool started = truth.starts.contains({key, ended.slot.attempt});
+    if (ended.state == core::SlotState::Ran && !started) laws.slot_counted(key + " not started", 0);
+    if (core::is_skip(ended.state) && started && ended.slot.attempt == 1) {
+      laws.slot_counted(key + " skipped and started", 2);
+    }
+  }
+  for (const api::RangeRow& row : history->ranges) {
+    states[rule.name][std::string(core::word(row.range.reason))] +=
+        static_cast<int>(row.range.count);
+    auto t = core::next_time(rule.expression, rule.zone, core::whole_seconds(row.range.from),
+                             core::Bound::Inclusive);
+    while (t && core::wall_of(t->instant) <= row.range.to) {
+      ++seen[core::wall_of(t->instant)];
+      t = core::next_time(rule.expression, rule.zone, t->instant, core::Bound::Exclusive);
+    }
+  }
+  for (const core::Slot& slot : history->job->due) seen[slot.at] += slot.manual ? 0 : 1;
+  const auto& active = history->job->active;
+  if (active && !active->slot.manual) ++seen[active->slot.at];
+  auto t = core::next_time(rule.expression, rule.zone, core::whole_seconds(begun),
+                           core::Bound::Exclusive);
+  while (t && core::wall_of(t->instant) <= history->job->cursor) {
+    const WallTime at = core::wall_of(t->instant);
+    ++count_all;
+    laws.slot_counted(core::slot_key(rule.name, at), seen[at]);
+    seen.erase(at);
+    t = core::next_time(rule.expression, rule.zone, t->instant, core::Bound::Exclusive);
+  }
+  for (const auto& [at, count] : seen) {
+    if (count > 0 && at > begun) laws.slot_counted(core::slot_key(rule.name, at) + " is none", 0);
+  }
+  return count_all;
 }
 
 }  // namespace stint::test

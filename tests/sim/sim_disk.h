@@ -1,0 +1,91 @@
+// The disk of the simulation: one directory, whose files are durable only as far as they and it
+// were synced. Every call gives way to others, as a system call does; a call may fail, and a power
+// cut takes away what was not synced: names in the order in which they were made, contents torn.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tests/sim/sim_plan.h"
+#include "tests/support/sim.h"
+
+namespace stint::test {
+
+class SimDisk {
+ public:
+  static constexpr const char* kDirectory = "/site";
+
+  SimDisk(Scheduler& scheduler, SimTally& tally);
+  ~SimDisk();
+  SimDisk(const SimDisk&) = delete;
+  SimDisk& operator=(const SimDisk&) = delete;
+  static SimDisk& present();
+
+  // Chances in a thousand for each call that can fail so.
+  struct Troubles {
+    unsigned eio = 0;
+    unsigned enospc = 0;
+  };
+  void set_troubles(Troubles troubles) { troubles_ = troubles; }
+  void power_cut();
+  // Called at once after a name was given or taken, before anybody else can run. `to` empty:
+  // removed.
+  void on_name(std::function<void(const std::string& from, const std::string& to)> look) {
+    look_ = std::move(look);
+  }
+  // What stands there, without a system call; empty: nothing.
+  std::optional<std::string> peek(const std::string& name) const;
+  std::vector<std::string> names() const;
+  std::uint64_t calls() const { return calls_; }
+  // Sabotage for the tests of the laws: syncs do nothing, and say that they did.
+  void lie_about_syncs() { lies_ = true; }
+
+  // ---- what os/directory.h and os/artifact.h ask, an errno each
+  int create(const std::string& name, int& fd);
+  int open(const std::string& name, int& fd);
+  void close(int fd);
+  int write(int fd, std::string_view content);
+  int read(int fd, std::string& content);
+  int read(const std::string& name, std::string& content, std::uint64_t& inode);
+  int sync(int fd);
+  int sync_names();
+  int rename(const std::string& from, const std::string& to, bool replace);
+  int remove(const std::string& name);
+  int list(std::vector<std::string>& names);
+  int facts(const std::string& name, std::uint64_t& inode, std::uint64_t& size);
+  std::uint64_t inode_of(int fd) const;
+
+ private:
+  struct Inode {
+    std::uint64_t number = 0;
+    std::string content;
+    std::string durable;
+  };
+  using File = std::shared_ptr<Inode>;
+  using Names = std::map<std::string, File>;
+  using Change = std::vector<std::pair<std::string, File>>;  // null: the name goes
+
+  // Gives way, then says whether it goes wrong.
+  int call(bool writes);
+  bool chance(unsigned per_thousand, const char* fault);
+  void change(Change change);
+
+  Scheduler& scheduler_;
+  SimTally& tally_;
+  Troubles troubles_;
+  Names names_;
+  Names durable_;
+  std::vector<Change> pending_;  // not durable yet, in order
+  std::map<int, File> open_;
+  std::function<void(const std::string&, const std::string&)> look_;
+  std::uint64_t last_inode_ = 0;
+  std::uint64_t calls_ = 0;
+  bool lies_ = false;
+};
+
+}  // namespace stint::test

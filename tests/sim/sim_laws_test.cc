@@ -1,0 +1,262 @@
+// The checker is checked: each law is broken once, and the object that states the laws names it,
+// and only it. Then the whole simulation with one thing taken out: the laws see that too.
+// EVIDENCE-OF: G1 G2 G3 G4 G5 G6 G7 G9 G10 G12
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "base/text.h"
+#include "store/memory/memory_store.h"
+#include "tests/sim/sim_site.h"
+
+namespace stint::test {
+namespace {
+
+using core::Reason;
+using core::Standing;
+using Stand = SimLaws::Stand;
+
+// A grant that stands until then.
+Stand grant(std::uint64_t token, Nanos ends, Reason reason = Reason::First) {
+  return {.token = Token(token),
+          .owner = "w",
+          .reason = reason,
+          .standing = Standing::Granted,
+          .version = token,
+          .ends_earliest = ends,
+          .ends_latest = ends};
+}
+
+struct LawBreak {
+  int law;
+  std::function<void(SimLaws&, Scheduler&)> play;
+};
+
+constexpr Nanos kSecond = std::chrono::seconds(1);
+
+void sealed_and_granted(SimLaws& laws, std::uint64_t token) {
+  laws.changed("r0", grant(token, 10 * kSecond, Reason::Released), Nanos(0));
+  laws.sealed("f0", Token(token));
+}
+
+SimLaws::Landing landing(std::uint64_t token, std::uint64_t version) {
+  return {.resource = "r0",
+          .token = Token(token),
+          .version = version,
+          .body = cat("body ", version, ' ', token),
+          .standing = Token()};
+}
+
+std::vector<LawBreak> store_breaks() {
+  return {
+      {1,
+       [](SimLaws& laws, Scheduler&) {
+         laws.changed("r0", grant(5, kSecond), Nanos(0));
+         Stand again = grant(5, 9 * kSecond, Reason::Released);
+         again.version = 6;
+         laws.changed("r0", again, 2 * kSecond);
+       }},
+      {2,
+       [](SimLaws& laws, Scheduler&) {
+         laws.acquired("r0", Token(5));  // its commit was lost with the tail
+         laws.changed("r0", grant(4, kSecond), Nanos(0));
+       }},
+      {3,
+       [](SimLaws& laws, Scheduler&) {
+         laws.changed("r0", grant(1, 5 * kSecond), Nanos(0));
+         laws.changed("r0", grant(2, 9 * kSecond, Reason::Released), kSecond);
+       }},
+      {5,
+       [](SimLaws& laws, Scheduler&) {
+         laws.changed("r0", grant(1, kSecond), Nanos(0));
+         laws.changed(
+             "r0",
+             [] {
+               Stand late = grant(1, 9 * kSecond);
+               return std::optional(late);
+             }(),
+             2 * kSecond);
+       }},
+      {6,
+       [](SimLaws& laws, Scheduler& world) {
+         laws.changed("r0", grant(1, 5 * kSecond), Nanos(0));
+         laws.released("r0", Token(1));
+         world.interleave(kSecond);
+         laws.refused("r0", Token(1), world.now());
+       }},
+  };
+}
+
+std::vector<LawBreak> target_breaks() {
+  return {
+      {7,
+       [](SimLaws& laws, Scheduler&) {
+         laws.sealed("f0", Token(3));
+         laws.seal_told("f0", Token(3));
+         laws.came_back("f0", Token(2), 0);
+       }},
+      {8,
+       [](SimLaws& laws, Scheduler&) {
+         sealed_and_granted(laws, 1);
+         laws.sealed("f0", Token(2));
+         laws.landed("f0", landing(1, 1));
+       }},
+      {9,
+       [](SimLaws& laws, Scheduler&) {
+         sealed_and_granted(laws, 1);
+         laws.landed("f0", landing(1, 1));
+         laws.landed("f0", landing(1, 3));
+       }},
+      {10,
+       [](SimLaws& laws, Scheduler&) {
+         laws.sealed("f0", Token(7));
+         laws.landed("f0", landing(7, 1));
+       }},
+      {11,
+       [](SimLaws& laws, Scheduler&) {
+         laws.completed("item", "epoch 1");
+         laws.completed("item", "epoch 2");
+       }},
+      {12, [](SimLaws& laws, Scheduler&) { laws.write_told("f0", "body", 1); }},
+      {13,
+       [](SimLaws& laws, Scheduler&) {
+         sealed_and_granted(laws, 1);
+         laws.write_refused("f0", landing(1, 1).body);
+         laws.landed("f0", landing(1, 1));
+       }},
+      {14,
+       [](SimLaws& laws, Scheduler&) {
+         sealed_and_granted(laws, 1);
+         laws.fenced("f0", Token(1));
+         laws.landed("f0", landing(1, 1));
+       }},
+      {15,
+       [](SimLaws& laws, Scheduler&) {
+         sealed_and_granted(laws, 1);
+         SimLaws::Landing over = landing(1, 1);
+         over.standing = Token(2);
+         laws.landed("f0", over);
+       }},
+  };
+}
+
+std::vector<LawBreak> other_breaks() {
+  return {
+      {16,
+       [](SimLaws& laws, Scheduler&) {
+         laws.slot_started("job 1", 1);
+         laws.slot_started("job 1", 1);
+       }},
+      {16, [](SimLaws& laws, Scheduler&) { laws.slot_counted("job 2", 0); }},
+      {17, [](SimLaws& laws, Scheduler&) { laws.got_on(false, "r0"); }},
+      {18,
+       [](SimLaws& laws, Scheduler&) {
+         laws.changed("r0", grant(1, kSecond), Nanos(0));
+         laws.works("w0/child", "r0", Token(1));
+         laws.changed("r0", grant(2, 9 * kSecond, Reason::Expired), 2 * kSecond);
+       }},
+      {18,
+       [](SimLaws& laws, Scheduler& world) {
+         const Nanos now = world.now().time_since_epoch();
+         laws.changed("r0", grant(1, now + kSecond), now);
+         laws.trusts("w0", "r0", Token(1), world.now() + 2 * kSecond);
+         laws.check_time();
+       }},
+  };
+}
+
+// What the laws say of it, the numbers alone.
+std::vector<int> named(const LawBreak& one) {
+  Scheduler world(1);
+  SimClock& clock = world.make_clock();
+  store::MemoryStore truth(clock);
+  SimLaws laws(world, truth, clock);
+  one.play(laws, world);
+  std::vector<int> out;
+  for (const std::string& problem : world.problems()) out.push_back(std::stoi(problem));
+  return out;
+}
+
+TEST(SimLaws, NamesExactlyTheLawThatWasBroken) {
+  for (const auto& breaks : {store_breaks(), target_breaks(), other_breaks()}) {
+    for (const LawBreak& one : breaks) {
+      EXPECT_EQ(named(one), std::vector<int>{one.law}) << law_name(one.law);
+    }
+  }
+}
+
+// A grant that came too early is a second grant beside the first as well: two laws see it.
+TEST(SimLaws, NamesAnEarlyExpiry) {
+  const LawBreak early{4, [](SimLaws& laws, Scheduler&) {
+                         laws.changed("r0", grant(1, 5 * kSecond), Nanos(0));
+                         laws.changed("r0", grant(2, 9 * kSecond, Reason::Expired), kSecond);
+                       }};
+  EXPECT_EQ(named(early), (std::vector<int>{3, 4}));
+}
+
+TEST(SimLaws, SaysNothingOfWhatIsRight) {
+  const LawBreak fine{0, [](SimLaws& laws, Scheduler& world) {
+                        sealed_and_granted(laws, 1);
+                        laws.landed("f0", landing(1, 1));
+                        laws.write_told("f0", landing(1, 1).body, 1);
+                        laws.came_back("f0", Token(1), 1);
+                        laws.changed("r0", grant(2, 99 * kSecond, Reason::Expired), 11 * kSecond);
+                        laws.refused("r0", Token(2), world.now());
+                        laws.completed("item", "epoch 1");
+                        laws.slot_counted("job 1", 1);
+                      }};
+  EXPECT_EQ(named(fine), std::vector<int>{});
+}
+
+// ---- the whole site, with one thing taken out
+
+// Whether one of the laws is seen broken within so many seeds.
+bool sees(const SimOptions& options, const std::set<int>& laws, std::uint64_t seeds) {
+  for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+    for (const std::string& problem : play(make_plan(seed), options).problems) {
+      if (laws.contains(std::stoi(problem))) return true;
+    }
+  }
+  return false;
+}
+
+TEST(SimSite, SeesAStoreThatIgnoresTimers) {
+  EXPECT_TRUE(sees({.sabotage = Sabotage::IgnoreTimers}, {5}, 60));
+}
+
+TEST(SimSite, SeesAStoreThatIgnoresVersions) {
+  EXPECT_TRUE(sees({.sabotage = Sabotage::IgnoreVersions}, {1, 3}, 60));
+}
+
+TEST(SimSite, SeesADiskThatLiesAboutSyncs) { EXPECT_TRUE(sees({.lying_disk = true}, {7, 12}, 60)); }
+
+// The classic lost update: a write between the new holder's read and its write.
+TEST(SimSite, SeesHoldersThatDoNotSealBeforeTheyRead) {
+  EXPECT_TRUE(sees({.without_seal = true}, {9}, 120));
+}
+
+TEST(SimSite, RepeatsARunBitByBit) {
+  for (const std::uint64_t seed : {1U, 3U, 4U}) {
+    const SimOutcome first = play(make_plan(seed), {.keep_trace = true});
+    const SimOutcome second = play(make_plan(seed), {.keep_trace = true});
+    EXPECT_EQ(first.trace, second.trace);
+    EXPECT_EQ(first.fingerprint, second.fingerprint);
+    EXPECT_NE(first.fingerprint, play(make_plan(seed + 5), {}).fingerprint);
+  }
+}
+
+TEST(SimPlan, IsReadBackAsItWasPrinted) {
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    const SimPlan plan = make_plan(seed);
+    const auto again = read_plan(seed, plan.text());
+    ASSERT_TRUE(again);
+    EXPECT_EQ(again->text(), plan.text());
+  }
+  EXPECT_FALSE(read_plan(1, "someday pause w0"));
+  const SimPlan plan = make_plan(3);
+  EXPECT_EQ(play(plan, {}).fingerprint, play(*read_plan(3, plan.text()), {}).fingerprint);
+}
+
+}  // namespace
+}  // namespace stint::test
