@@ -117,7 +117,7 @@ struct OrderSearch {
   std::size_t situations = 0;
   const Operation* stuck = nullptr;  // None: the first whose answer fits nowhere
 };
-OrderSearch search_order(const Timeline& timeline, std::size_t within = 200'000);
+OrderSearch search_order(const Timeline& timeline, std::size_t within = 300'000);
 constexpr int kLinearizable = 17;  // the number that a history without an order is reported under
 
 struct HistoryReport {

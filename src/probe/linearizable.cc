@@ -4,8 +4,9 @@
 // A situation is what the store may be in, and which of the operations under way have taken effect
 // in it. The history is walked through line by line; where an answer comes, only those situations
 // are kept in which that operation has had its effect, with that answer. None left: no order
-// explains it. Two things keep the number small: an operation that changes nothing is let happen as
-// soon as it can, and an unknown one gives only tokens that nobody was told of.
+// explains it. Three things keep the number small: an operation that changes nothing is let happen
+// as soon as it can; an unknown one gives only tokens that nobody was told of; and of many unknown
+// ones it is not asked which it was, for one is as good as another.
 #include <algorithm>
 #include <set>
 
@@ -20,9 +21,10 @@ struct Situation {
   bool held = false;
   bool reserved = false;
   std::optional<Nanos> until;  // acknowledged expiry; empty while held: may have run out any time
-  std::set<std::size_t> done;
+  std::size_t unseen = 0;      // grants so far that nobody was told of
+  std::set<std::size_t> done;  // of the known ones
 
-  auto key() const { return std::tie(token, held, reserved, until, done); }
+  auto key() const { return std::tie(token, held, reserved, until, unseen, done); }
   bool operator<(const Situation& other) const { return key() < other.key(); }
 };
 
@@ -39,7 +41,9 @@ class OrderSearcher {
       if (is_lease_verb(operation)) operations_.push_back(&operation);
     }
     for (const Operation* operation : operations_) {
-      if (operation->ok() && gives(*operation)) told_.emplace(operation->event.token, operation);
+      const HistoryEvent& event = operation->event;
+      last_ = std::max({last_, event.token.number(), event.holder.number()});
+      if (operation->ok() && gives(*operation)) told_.emplace(event.token, operation);
     }
   }
 
@@ -54,14 +58,14 @@ class OrderSearcher {
     std::set<std::size_t> begun;
     OrderSearch out;
     for (const auto& [line, which] : lines) {
-      const bool begins = begun.insert(which).second;
-      if (begins) {
-        under_way_.insert(which);
-        if (!operations_[which]->unknown() && operations_[which]->answered == line) {
-          // An observation: it begins and ends in one line.
-        } else {
+      if (begun.insert(which).second) {
+        if (operations_[which]->unknown()) {
+          note_unknown(*operations_[which]);
           continue;
         }
+        under_way_.insert(which);
+        // An observation begins and ends in one line.
+        if (operations_[which]->answered != line || operations_[which]->invoked != line) continue;
       }
       now = after_answer(now, which);
       under_way_.erase(which);
@@ -75,7 +79,6 @@ class OrderSearcher {
         out.stuck = operations_[which];
         return out;
       }
-      drop_overtaken(now);
     }
     return out;
   }
@@ -94,9 +97,10 @@ class OrderSearcher {
     std::set<Situation> out;
     const auto reach = [&](Situation situation) {
       settle(situation);
-      if (seen.size() > within_) {
+      if (within_ == 0) {
         given_up_ = true;
       } else if (seen.insert(situation).second) {
+        --within_;
         open.push_back(std::move(situation));
       }
     };
@@ -116,6 +120,7 @@ class OrderSearcher {
         next.done.insert(one);
         reach(std::move(next));
       }
+      for (Situation& next : after_unknown(situation)) reach(std::move(next));
     }
     return out;
   }
@@ -123,7 +128,7 @@ class OrderSearcher {
   // What changes nothing happens at once where it can: that rules out nothing.
   void settle(Situation& situation) const {
     for (const std::size_t one : under_way_) {
-      if (situation.done.contains(one) || operations_[one]->unknown()) continue;
+      if (situation.done.contains(one)) continue;
       Situation next = situation;
       if (happen(*operations_[one], next) && next.key() == situation.key()) {
         situation.done.insert(one);
@@ -131,25 +136,53 @@ class OrderSearcher {
     }
   }
 
-  // Unknown ones of a token that is over can do nothing any more.
-  void drop_overtaken(std::set<Situation>& now) {
-    std::uint64_t lowest = UINT64_MAX;
-    for (const Situation& situation : now) lowest = std::min(lowest, situation.token);
-    std::vector<std::size_t> over;
-    for (const std::size_t one : under_way_) {
-      const Operation& operation = *operations_[one];
-      const std::uint64_t rests_on =
-          gives(operation) ? operation.event.ends.number() : operation.event.token.number();
-      if (operation.unknown() && rests_on != 0 && rests_on < lowest) over.push_back(one);
+  // The unknown ones that have begun: what they may do, at any time from now on.
+  void note_unknown(const Operation& operation) {
+    const HistoryEvent& event = operation.event;
+    if (operation.is(verbs::kAcquire)) {
+      ++unknown_acquires_;
+      asked_.insert(event.client);
+    } else if (gives(operation)) {
+      (operation.is(verbs::kTransfer) ? unknown_transfers_ : unknown_revokes_)
+          .insert(event.ends.number());
+    } else if (operation.is(verbs::kRelease)) {
+      unknown_releases_.insert(event.token.number());
+    } else if (operation.is(verbs::kRenew)) {
+      unknown_renewals_.insert(event.token.number());
     }
-    if (over.empty()) return;
-    std::set<Situation> kept;
-    for (Situation situation : now) {
-      for (const std::size_t one : over) situation.done.erase(one);
-      kept.insert(std::move(situation));
+  }
+
+  // What an unknown operation can make of it.
+  std::vector<Situation> after_unknown(const Situation& lease) const {
+    std::vector<Situation> out;
+    if (unknown_releases_.contains(lease.token) && lease.held) {
+      out.push_back(lease);
+      out.back().held = false;
+      out.back().until.reset();
     }
-    for (const std::size_t one : over) under_way_.erase(one);
-    now = std::move(kept);
+    if (unknown_renewals_.contains(lease.token) && lease.held && lease.until) {
+      out.push_back(lease);
+      out.back().until.reset();
+    }
+    const auto given = [&](bool held, bool reserved) {
+      out.push_back(lease);
+      ++out.back().token;
+      ++out.back().unseen;
+      out.back().held = held;
+      out.back().reserved = reserved;
+      out.back().until.reset();
+    };
+    if (lease.token > last_) return out;  // nothing was seen that this could explain
+    const auto found = told_.find(Token(lease.token + 1));
+    const HistoryEvent* told = found == told_.end() ? nullptr : &found->second->event;
+    const bool free = told == nullptr || (told->replayed && asked_.contains(told->client));
+    if (unknown_transfers_.contains(lease.token) && (free || told->cause == "taken_up")) {
+      given(false, true);
+    }
+    if (unknown_revokes_.contains(lease.token) && free) given(false, false);
+    const bool takes = lease.unseen < unknown_acquires_;
+    if (takes && free) given(true, false);
+    return out;
   }
 
   static bool stands(const Situation& lease, const HistoryEvent& at) {
@@ -175,7 +208,6 @@ class OrderSearcher {
 
   // Whether it can happen now with the answer that it got; what it changes.
   bool happen(const Operation& operation, Situation& lease) const {
-    if (operation.unknown()) return happen_unseen(operation, lease);
     if (operation.ok()) return succeed(operation, lease);
     const HistoryEvent& event = operation.event;
     if (operation.is(verbs::kAcquire)) {
@@ -228,39 +260,18 @@ class OrderSearcher {
     return true;
   }
 
-  // The next token, if nobody but its own client was told of it.
-  bool unseen_token(const Operation& operation, std::uint64_t token) const {
-    const auto found = told_.find(Token(token));
-    if (found == told_.end()) return true;
-    const HistoryEvent& told = found->second->event;
-    if (operation.is(verbs::kTransfer) && told.cause == "taken_up") return true;
-    return told.replayed && told.client == operation.event.client;
-  }
-
-  bool happen_unseen(const Operation& operation, Situation& lease) const {
-    const HistoryEvent& event = operation.event;
-    if (gives(operation)) {
-      const std::uint64_t token = lease.token + 1;
-      const bool by_order = !operation.is(verbs::kAcquire);
-      if (by_order && event.ends.number() != lease.token) return false;
-      if (!unseen_token(operation, token)) return false;
-      HistoryEvent unseen = event;
-      unseen.store_time.reset();
-      begin_lease(lease, unseen, token);
-      lease.held = operation.is(verbs::kAcquire);
-      lease.reserved = operation.is(verbs::kTransfer);
-      return true;
-    }
-    if (lease.token != shown(operation).number()) return false;
-    if (operation.is(verbs::kRelease)) lease.held = false;
-    if (!operation.is(verbs::kCheck)) lease.until.reset();
-    return true;
-  }
-
-  const std::size_t within_;
+  std::size_t within_;  // situations left to look at
   std::vector<const Operation*> operations_;
   std::map<Token, const Operation*> told_;  // tokens that somebody was told of
-  std::set<std::size_t> under_way_;
+  std::set<std::size_t> under_way_;         // known ones
+  std::uint64_t last_ = 0;                  // the highest token that is mentioned
+  std::size_t unknown_acquires_ = 0;
+  std::set<std::string> asked_;  // who asked and does not know
+  // By the token that they rest on.
+  std::set<std::uint64_t> unknown_transfers_;
+  std::set<std::uint64_t> unknown_revokes_;
+  std::set<std::uint64_t> unknown_releases_;
+  std::set<std::uint64_t> unknown_renewals_;
   bool given_up_ = false;
 };
 
