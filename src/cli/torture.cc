@@ -14,7 +14,7 @@ namespace stint::cli {
 namespace {
 
 constexpr int kMostTortureClients = 256;
-constexpr std::int64_t kMostTortureMinutes = 7 * 24 * 60;
+constexpr std::int64_t kMostTortureMinutes = 10'080;  // a week
 
 Result<std::int64_t> whole_number(Session& session, const char* option, std::int64_t otherwise,
                                   std::int64_t most) {
@@ -41,11 +41,11 @@ void tell_story(Session& session, const report::TortureStory& story) {
         {"store", story.store}, {"length_ms", static_cast<std::int64_t>(story.length.count())}};
     for (const auto* rows : {&story.counts, &story.faults}) {
       for (const auto& [name, count] : *rows) {
-        fields.push_back({field_name(name), static_cast<std::int64_t>(count)});
+        fields.emplace_back(field_name(name), static_cast<std::int64_t>(count));
       }
     }
     if (!story.violations.empty()) {
-      fields.push_back({"first_violation", story.violations.front().what});
+      fields.emplace_back("first_violation", story.violations.front().what);
     }
     session.print(api::to_json(fields));
     return;

@@ -1,6 +1,5 @@
 // The rules 7 to 16 of history_checker.h: what guards, queues and schedules promise.
 #include <algorithm>
-#include <array>
 #include <string>
 
 #include "base/text.h"
@@ -70,7 +69,9 @@ std::map<std::string, Operations> accepts(const Timeline& timeline) {
 // 7: a fence never goes down, and is never below what was accepted or sealed.
 void high_water(const Timeline& timeline, const Invariant& rule, Violations& out) {
   const auto raising = accepts(timeline);
-  for (const auto& [target, seen] : at_targets(timeline, verbs::kFence)) {
+  for (const auto& at_one : at_targets(timeline, verbs::kFence)) {
+    const std::string& target = at_one.first;
+    const Operations& seen = at_one.second;
     Operations earlier = at(raising, target);
     earlier.insert(earlier.end(), seen.begin(), seen.end());
     with_largest_before(earlier, seen, lower_token, [&](const Operation* high, const Operation& s) {
@@ -85,7 +86,9 @@ void high_water(const Timeline& timeline, const Invariant& rule, Violations& out
 
 // 8: nothing is accepted below what was accepted or sealed before.
 void no_stale_accept(const Timeline& timeline, const Invariant& rule, Violations& out) {
-  for (const auto& [target, all] : accepts(timeline)) {
+  for (const auto& at_one : accepts(timeline)) {
+    const std::string& target = at_one.first;
+    const Operations& all = at_one.second;
     with_largest_before(all, all, lower_token, [&](const Operation* high, const Operation& one) {
       if (high == nullptr || high->event.token <= one.event.token || !one.is(verbs::kWrite)) return;
       report(out, rule,
@@ -173,7 +176,9 @@ void no_forged_token(const Timeline& timeline, const Invariant& rule, Violations
 // 11: an item is completed once, by the newest claim; a write with one key takes effect once.
 void one_completion(const Timeline& timeline, const Invariant& rule, Violations& out) {
   const Named claims = by_name(timeline, verbs::kClaim, &HistoryEvent::key);
-  for (const auto& [item, all] : by_name(timeline, verbs::kComplete, &HistoryEvent::key)) {
+  for (const auto& of_one : by_name(timeline, verbs::kComplete, &HistoryEvent::key)) {
+    const std::string& item = of_one.first;
+    const Operations& all = of_one.second;
     Operations done;
     std::ranges::copy_if(all, std::back_inserter(done),
                          [](const Operation* o) { return o->ok() && !o->event.replayed; });
@@ -285,7 +290,9 @@ void fenced_is_final(const Timeline& timeline, const Invariant& rule, Violations
 // 15: what is read is one write, whole, and never an earlier one than was there before.
 void atomic_guard(const Timeline& timeline, const Invariant& rule, Violations& out) {
   const Named writes = at_targets(timeline, verbs::kWrite);
-  for (const auto& [target, reads] : at_targets(timeline, verbs::kRead)) {
+  for (const auto& at_one : at_targets(timeline, verbs::kRead)) {
+    const std::string& target = at_one.first;
+    const Operations& reads = at_one.second;
     std::map<std::string, const Operation*> began;
     Operations shown = reads;
     for (const Operation* write : at(writes, target)) {
