@@ -315,13 +315,15 @@ report::TortureStory story_of(const std::vector<probe::HistoryEvent>& history,
   std::map<std::string, std::uint64_t> writes;
   std::uint64_t grants = 0;
   for (const probe::HistoryEvent& event : history) {
-    if (event.phase == probe::Phase::Invoke) continue;
     if (event.verb == probe::verbs::kAcquire && event.phase == probe::Phase::Ok) ++grants;
     if (event.verb != probe::verbs::kWrite) continue;
-    ++writes[event.phase == probe::Phase::Ok     ? "accepted"
-             : event.phase == probe::Phase::Info ? "unknown"
-             : event.cause == "stale"            ? "stale"
-                                                 : "refused"];
+    // Without an answer, because its process was killed: unknown too.
+    if (event.phase == probe::Phase::Invoke) ++writes["unknown"];
+    if (event.phase == probe::Phase::Ok || event.phase == probe::Phase::Fail) --writes["unknown"];
+    if (event.phase == probe::Phase::Invoke || event.phase == probe::Phase::Info) continue;
+    ++writes[event.phase == probe::Phase::Ok ? "accepted"
+             : event.cause == "stale"        ? "stale"
+                                             : "refused"];
   }
   std::uint64_t landed = 0;
   for (const probe::HistoryEvent& event : history) {
