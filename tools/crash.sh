@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# crash.sh BUILD SEEDS: strikes every system call of acquire, renew, release, write, publish, seal - killed, stopped, failed -
+# crash.sh BUILD SEEDS: strikes every system call of acquire, renew, release, write, publish, seal, run, once, cron run and the queue's verbs - killed, stopped, failed -
 # and prints how many points of each call were struck. SEEDS is not used: the sweep leaves nothing out.
 set -eu
 build=${1:-build}

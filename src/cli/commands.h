@@ -38,6 +38,7 @@ extern const Command kServe;
 extern const Command kKey;
 extern const Command kConfig;
 extern const Command kDoctor;
+extern const Command kTorture;
 extern const Command kStore;
 extern const Command kVersion;
 extern const Command kCompletion;

@@ -11,12 +11,12 @@
 namespace stint::cli {
 namespace {
 
-constexpr std::array<const Command*, 37> kAll = {
-    &kRun,    &kAcquire, &kRenew,   &kRelease,    &kCheck,   &kProgress, &kTransfer, &kRevoke,
-    &kWrite,  &kPublish, &kPush,    &kSeal,       &kProxy,   &kServe,    &kKey,      &kAdmit,
-    &kQueue,  &kWork,    &kGuard,   &kSlots,      &kExplain, &kOnce,     &kTune,     &kCron,
-    &kLs,     &kShow,    &kHistory, &kEvents,     &kWatch,   &kTop,      &kForget,   &kConfig,
-    &kDoctor, &kStore,   &kVersion, &kCompletion, &kHelp};
+constexpr std::array<const Command*, 38> kAll = {
+    &kRun,    &kAcquire, &kRenew,   &kRelease, &kCheck,      &kProgress, &kTransfer, &kRevoke,
+    &kWrite,  &kPublish, &kPush,    &kSeal,    &kProxy,      &kServe,    &kKey,      &kAdmit,
+    &kQueue,  &kWork,    &kGuard,   &kSlots,   &kExplain,    &kOnce,     &kTune,     &kCron,
+    &kLs,     &kShow,    &kHistory, &kEvents,  &kWatch,      &kTop,      &kForget,   &kConfig,
+    &kDoctor, &kTorture, &kStore,   &kVersion, &kCompletion, &kHelp};
 
 struct Variable {
   std::string_view name;

@@ -29,7 +29,8 @@ bool still_staged(const Site& site, const std::string& name, std::uint64_t inode
 
 // The stage is gone: removed by a higher seal, as it should be, or put in place after all.
 Result<WriteAnswer> stage_gone(const Landing& one, std::string_view stage, std::uint64_t inode) {
-  if (in_place(one.site, inode))
+  // Only what is held open keeps its number: that of a removed file goes to the next one.
+  if (stage == one.staged.name && in_place(one.site, inode))
     return Written{.digest = one.staged.digest, .already = false, .narrow = {}};
   auto allowed = may_land(one.site, one.pass, one.fences);
   if (!allowed) return allowed.error();
@@ -88,7 +89,13 @@ Result<WriteAnswer> repeated(const Landing& one, const UsedMark& mark) {
   if (!decision) return decision.error();
   if (decision->verdict != core::Verdict::Done) return why;
   Written done{.digest = one.staged.digest, .already = true, .narrow = one.site.narrow()};
-  if (mark.stage == one.staged.name || !still_staged(one.site, mark.stage, mark.inode)) return done;
+  if (!still_staged(one.site, mark.stage, mark.inode)) {
+    // Put in place by whoever began it; or removed by a higher seal, whose fence stands then.
+    auto allowed = may_land(one.site, one.pass, one.fences);
+    if (!allowed) return allowed.error();
+    if (auto* refused = std::get_if<Refused>(&*allowed)) return std::move(*refused);
+    return done;
+  }
   // It was left half-way: what was staged then is put in place now.
   auto finished = put_in_place(one, mark.stage, mark.inode);
   if (!finished || std::holds_alternative<Refused>(*finished)) {
@@ -127,7 +134,8 @@ Result<WriteAnswer> land_once(Landing& one) {
   if (*number == EEXIST) {
     auto other = one.site.read_used(one.pass);
     if (!other) return other.error();
-    if (*other) return repeated(one, **other);
+    if (*other && (*other)->stage != one.staged.name) return repeated(one, **other);
+    if (*other) *number = 0;  // it is this one's: the answer to it was lost
   }
   if (*number != 0) return stage_gone(one, one.staged.name, one.staged.inode);
   one.marked = true;

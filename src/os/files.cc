@@ -71,6 +71,13 @@ Result<Fd> open_to_read(const std::string& path) {
   return Error{code, errno_text(cat("opening ", quoted(path)))};
 }
 
+Result<Fd> open_to_append(const std::string& path) {
+  Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  if (file) return file;
+  const Code code = errno == EACCES || errno == EPERM ? Code::Denied : Code::Unavailable;
+  return Error{code, errno_text(cat("opening ", quoted(path)))};
+}
+
 bool exists(const std::string& path) {
   return ::access(path.c_str(), F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR);
 }

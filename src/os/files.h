@@ -20,6 +20,9 @@ Result<std::string> read_descriptor(int fd, std::size_t most);
 // Code::Unavailable, or Denied, if it cannot be read.
 Result<Fd> open_to_read(const std::string& path);
 
+// Each write to it goes to its end, whole, whoever else writes; made if it is missing.
+Result<Fd> open_to_append(const std::string& path);
+
 // False only if it is known to be missing: one that cannot be looked at may be there.
 bool exists(const std::string& path);
 

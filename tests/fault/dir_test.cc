@@ -21,7 +21,6 @@
 #include "tests/support/history_checker.h"
 #include "tests/support/mounts.h"
 #include "tests/support/process.h"
-#include "tests/support/recorded_leases.h"
 
 namespace stint::test {
 namespace {

@@ -4,7 +4,6 @@
 
 #include "tests/fault/etcd_fixture.h"
 #include "tests/support/history_checker.h"
-#include "tests/support/recorded_leases.h"
 
 namespace stint::test {
 namespace {

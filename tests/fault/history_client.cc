@@ -12,7 +12,7 @@
 #include "os/pause.h"
 #include "os/random.h"
 #include "service/lease_service.h"
-#include "tests/support/recorded_leases.h"
+#include "tests/support/history_checker.h"
 
 namespace stint::test {
 namespace {

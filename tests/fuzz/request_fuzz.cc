@@ -1,11 +1,16 @@
 // What strangers send: HTTP heads and bodies, targets, JSON. Read, and never a crash, an overrun or
 // an answer that contradicts itself. Built and run by tools/fuzz.sh (libFuzzer).
+#include <cstdint>
 #include <cstdlib>
 
 #include "api/wire.h"
 #include "base/json_value.h"
 #include "net/http/message.h"
 #include "server/query.h"
+
+#ifndef FUZZ_ENTRY
+#define FUZZ_ENTRY LLVMFuzzerTestOneInput
+#endif
 
 namespace {
 
@@ -46,7 +51,7 @@ void read_json(std::string_view text) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int FUZZ_ENTRY(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   read_json(text);
   (void)stint::server::parse_target(text);

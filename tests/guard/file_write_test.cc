@@ -32,6 +32,24 @@ TEST_F(GuardFile, OnceIsOnce) {
   EXPECT_EQ(kept_in(dir.path(), ".used.").size(), 1U);
 }
 
+TEST_F(GuardFile, ARepeatWhoseStageAHigherSealRemovedIsNotDone) {
+  // What a writer leaves that died between its mark and its rename, after a seal of the next token
+  // that has only removed the stage so far. spec/file.pml, GONE_IS_DONE
+  fences.issue(1);
+  ASSERT_TRUE(done(once(1, "one", "k")));
+  std::vector<std::pair<std::string, std::string>> kept;
+  for (const std::string& name : kept_in(dir.path())) {
+    kept.emplace_back(dir.file(name), read_text(dir.file(name)));
+  }
+  ASSERT_EQ(kept.size(), 2U);
+  ASSERT_TRUE(fs::remove(path));
+  fences.issue(2);
+  ASSERT_TRUE(done(seal(2)));
+  for (const auto& [name, text] : kept) write_text(name, text);
+  EXPECT_EQ(verdict_of(once(1, "one", "k")), core::Verdict::Stale);
+  EXPECT_FALSE(fs::exists(path));
+}
+
 TEST_F(GuardFile, ADamagedMarkRefuses) {
   fences.issue(1);
   ASSERT_TRUE(done(once(1, "one", "k")));

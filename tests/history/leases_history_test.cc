@@ -12,7 +12,6 @@
 #include "store/memory/memory_store.h"
 #include "tests/support/history_checker.h"
 #include "tests/support/process.h"
-#include "tests/support/recorded_leases.h"
 
 namespace stint::test {
 namespace {

@@ -1,118 +1,24 @@
-// Checks a recorded history offline: which promise was broken, and by which operations.
-//
-// Tokens give a total order, so that nothing is searched: each rule is a pass over a resource's
-// operations. "Before" means one of two things that cannot be wrong: the one's answer was recorded
-// before the other was sent, or both carry the store's time and overlap. An unknown operation never
-// breaks a rule; where it may have happened, it excuses what it may have caused.
-//
-//   1 token monotone           4 no early expiry
-//   2 token durable            5 renew never resurrects
-//   3 exclusive at the store   6 release exact and not lost
-//
-// A further rule (7 to 16: guards, slots) is one function and one line in invariants(). Pure.
+// The checker, under the names that the tests use.
 #pragma once
 
-#include <cstddef>
-#include <functional>
-#include <map>
-#include <optional>
-#include <string>
-#include <vector>
-
+#include "probe/history_checker.h"
+#include "probe/recorded_leases.h"
 #include "tests/support/history.h"
 
 namespace stint::test {
 
-// Both lines of an operation, joined.
-struct Operation {
-  HistoryEvent event;        // the last line; phase Invoke never: without an answer it is Info
-  std::size_t invoked = 0;   // line numbers: the order of real time
-  std::size_t answered = 0;  // SIZE_MAX: never
-
-  bool ok() const { return event.phase == Phase::Ok; }
-  bool unknown() const { return event.phase == Phase::Info; }
-  bool ended_before(const Operation& other) const { return answered < other.invoked; }
-};
-
-struct CheckOptions {
-  // How late a timer of the store may fire: a renewal that much after the expiry is no violation.
-  // Empty: as late as it likes (etcd after a change of leader).
-  std::optional<Nanos> fires_late_by = Millis(1);
-};
-
-struct Violation {
-  int invariant = 0;
-  std::string name;
-  std::string why;
-  std::vector<std::string> operations;  // one line each, as recorded
-};
-
-// One resource's operations in the order of their first lines, with what a rule needs to know of
-// time.
-class Timeline {
- public:
-  Timeline(std::vector<Operation> operations, std::vector<std::size_t> crashes,
-           const CheckOptions& options);
-
-  const std::vector<Operation>& all() const { return operations_; }
-  // Those that are known to have given out a token, by the store's time (those without it first).
-  const std::vector<const Operation*>& grants() const { return grants_; }
-  // The known grant with the lowest token above this one; null if there is none.
-  const Operation* next_grant(Token token) const;
-  // Those that name this token as their own, and those that would end its grant.
-  const std::vector<const Operation*>& of(Token token) const { return list(by_token_, token); }
-  const std::vector<const Operation*>& ending(Token token) const { return list(by_end_, token); }
-  bool crashed_between(const Operation& before, const Operation& after) const;
-  // Before in the store's own log, as far as that is certain.
-  bool surely_before(const Operation& a, const Operation& b) const;
-  // The latest expiry that was acknowledged for this token, by answers of the store up to `until`.
-  std::optional<Nanos> expiry(Token token, std::optional<Nanos> until) const;
-  // Bounds on the store's time of an operation that does not carry it.
-  std::optional<Nanos> no_earlier(const Operation& operation) const;
-  std::optional<Nanos> no_later(const Operation& operation) const;
-  const CheckOptions& options() const { return options_; }
-
- private:
-  using ByToken = std::map<Token, std::vector<const Operation*>>;
-  static const std::vector<const Operation*>& list(const ByToken& map, Token token);
-  void find_grants();
-  void bound_times();
-
-  std::vector<Operation> operations_;
-  std::vector<std::size_t> crashes_;
-  CheckOptions options_;
-  std::vector<const Operation*> grants_;
-  std::map<Token, const Operation*> first_grant_;
-  ByToken by_token_;
-  ByToken by_end_;
-  std::map<std::size_t, Nanos> latest_by_answer_;    // line -> largest store time answered up to it
-  std::map<std::size_t, Nanos> earliest_by_invoke_;  // line -> smallest store time sent from it on
-};
-
-using Violations = std::vector<Violation>;
-
-struct Invariant {
-  int number = 0;
-  std::string name;
-  std::function<void(const Timeline&, const Invariant&, Violations&)> check;
-};
-const std::vector<Invariant>& invariants();
-
-struct HistoryReport {
-  Violations violations;
-  std::size_t operations = 0;
-  std::size_t unknown = 0;
-  std::map<std::string, std::size_t> verbs;
-  // "clean: 812 operations (14 unknown)", or each violation with its operations.
-  std::string text() const;
-};
-
-HistoryReport check_history(const std::vector<HistoryEvent>& history,
-                            const CheckOptions& options = {},
-                            const std::vector<Invariant>& rules = invariants());
-
-// For further rules: notes a violation with the lines of the operations involved.
-void report(Violations& out, const Invariant& rule, std::string why,
-            const std::vector<const Operation*>& operations);
+using probe::check_history;
+using probe::CheckOptions;
+using probe::HistoryReport;
+using probe::Invariant;
+using probe::invariants;
+using probe::Operation;
+using probe::parse_line;
+using probe::RecordedLeases;
+using probe::report;
+using probe::Timeline;
+using probe::to_line;
+using probe::Violation;
+using probe::Violations;
 
 }  // namespace stint::test

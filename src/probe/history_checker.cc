@@ -1,24 +1,20 @@
-#include "tests/support/history_checker.h"
+#include "probe/history_checker.h"
 
 #include <algorithm>
 #include <cstdint>
 
 #include "base/text.h"
 
-namespace stint::test {
+namespace stint::probe {
 namespace {
 
 constexpr std::size_t kNever = SIZE_MAX;
 
-bool is_verb(const Operation& operation, std::string_view verb) {
-  return operation.event.verb == verb;
-}
-
 // Moves the token, or gives it out anew.
 bool gives_token(const Operation& operation) {
   if (!operation.ok() || !operation.event.token.issued()) return false;
-  return is_verb(operation, verbs::kAcquire) || is_verb(operation, verbs::kTransfer) ||
-         is_verb(operation, verbs::kRevoke);
+  return operation.is(verbs::kAcquire) || operation.is(verbs::kTransfer) ||
+         operation.is(verbs::kRevoke);
 }
 
 // Lines of an operation, joined; a crash is kept apart.
@@ -45,6 +41,8 @@ Joined join(const std::vector<HistoryEvent>& history) {
       if (begun != open.end()) {
         if (!event.token.issued()) all.back().event.token = begun->second.event.token;
         if (!event.ends.issued()) all.back().event.ends = begun->second.event.ends;
+        if (event.target.empty()) all.back().event.target = begun->second.event.target;
+        if (event.key.empty()) all.back().event.key = begun->second.event.key;
         open.erase(begun);
       }
     }
@@ -134,8 +132,8 @@ std::optional<Nanos> Timeline::expiry(Token token, std::optional<Nanos> until) c
   std::optional<Nanos> latest;
   for (const Operation* operation : of(token)) {
     const HistoryEvent& event = operation->event;
-    const bool extends = is_verb(*operation, verbs::kRenew) ||
-                         (gives_token(*operation) && !is_verb(*operation, verbs::kRevoke));
+    const bool extends =
+        operation->is(verbs::kRenew) || (gives_token(*operation) && !operation->is(verbs::kRevoke));
     if (!operation->ok() || !extends || !event.store_time || !event.ttl) continue;
     if (until && *event.store_time > *until) continue;
     latest = std::max(latest.value_or(Nanos::min()), *event.store_time + *event.ttl);
@@ -180,6 +178,19 @@ std::string HistoryReport::text() const {
   return out;
 }
 
+namespace {
+
+void search(const Timeline& timeline, HistoryReport& out) {
+  const OrderSearch found = search_order(timeline);
+  out.searched += found.order == Order::Found ? 1U : 0U;
+  out.given_up += found.order == Order::GivenUp ? 1U : 0U;
+  if (found.order != Order::None) return;
+  report(out.violations, {kLinearizable, "linearizable", nullptr},
+         "no order of the operations explains this answer", {found.stuck});
+}
+
+}  // namespace
+
 HistoryReport check_history(const std::vector<HistoryEvent>& history, const CheckOptions& options,
                             const std::vector<Invariant>& rules) {
   HistoryReport out;
@@ -191,9 +202,12 @@ HistoryReport check_history(const std::vector<HistoryEvent>& history, const Chec
       ++out.verbs[operation.event.verb];
     }
     const Timeline timeline(std::move(operations), joined.crashes, options);
+    const std::size_t before = out.violations.size();
     for (const Invariant& rule : rules) rule.check(timeline, rule, out.violations);
+    // What the rules have named needs no search.
+    if (out.violations.size() == before) search(timeline, out);
   }
   return out;
 }
 
-}  // namespace stint::test
+}  // namespace stint::probe

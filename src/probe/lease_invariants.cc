@@ -3,20 +3,14 @@
 #include <string>
 
 #include "base/text.h"
-#include "tests/support/history_checker.h"
+#include "probe/history_checker.h"
 
-namespace stint::test {
+namespace stint::probe {
 namespace {
-
-bool is_verb(const Operation& operation, std::string_view verb) {
-  return operation.event.verb == verb;
-}
-
-std::string number(Token token) { return std::to_string(token.number()); }
 
 // A reservation and its taking up carry one token: one grant.
 bool takes_up(const Operation& reservation, const Operation& taken) {
-  return is_verb(reservation, verbs::kTransfer) && is_verb(taken, verbs::kAcquire) &&
+  return reservation.is(verbs::kTransfer) && taken.is(verbs::kAcquire) &&
          reservation.event.token == taken.event.token;
 }
 
@@ -38,8 +32,8 @@ void tokens_grow(const Timeline& timeline, const Invariant& rule, Violations& ou
     if (takes_up(*highest, *grant)) continue;
     if (timeline.crashed_between(*highest, *grant) != over_crash) continue;
     report(out, rule,
-           cat("token ", number(grant->event.token), " was given out after ",
-               number(highest->event.token)),
+           cat("token ", grant->event.token.number(), " was given out after ",
+               highest->event.token.number()),
            {highest, grant});
   }
 }
@@ -61,8 +55,8 @@ void overlapping_tokens_grow(const Timeline& timeline, const Invariant& rule, Vi
                                  : first.event.token < second.event.token;
     if (!overlap || grows || takes_up(first, second)) continue;
     report(out, rule,
-           cat("token ", number(second.event.token), " was given out after ",
-               number(first.event.token)),
+           cat("token ", second.event.token.number(), " was given out after ",
+               first.event.token.number()),
            {&first, &second});
   }
 }
@@ -77,7 +71,7 @@ void token_durable(const Timeline& timeline, const Invariant& rule, Violations& 
 }
 
 bool shows_expiry(const Operation& operation) {
-  return is_verb(operation, verbs::kExpired) ||
+  return operation.is(verbs::kExpired) ||
          (operation.event.phase == Phase::Fail && operation.event.cause == "expired");
 }
 
@@ -92,8 +86,7 @@ std::optional<Nanos> ended_early(const Timeline& timeline, Token token) {
     earliest = std::min(earliest.value_or(Nanos::max()), at);
   };
   for (const Operation* operation : timeline.of(token)) {
-    const bool released =
-        is_verb(*operation, verbs::kRelease) && operation->event.phase != Phase::Fail;
+    const bool released = operation->is(verbs::kRelease) && operation->event.phase != Phase::Fail;
     if (released || shows_expiry(*operation)) count(*operation);
   }
   for (const Operation* operation : timeline.ending(token)) {
@@ -112,9 +105,9 @@ void exclusive(const Timeline& timeline, const Invariant& rule, Violations& out)
     if (longest != nullptr && *event.store_time < until && longest->event.token < event.token &&
         event.ends != longest->event.token) {
       report(out, rule,
-             cat("token ", number(event.token), " was granted ",
+             cat("token ", event.token.number(), " was granted ",
                  std::chrono::ceil<Millis>(until - *event.store_time).count(),
-                 " ms before the end of token ", number(longest->event.token)),
+                 " ms before the end of token ", longest->event.token.number()),
              {longest, grant});
     }
     const auto expiry = timeline.expiry(event.token, std::nullopt);
@@ -140,7 +133,7 @@ void no_early_expiry(const Timeline& timeline, const Invariant& rule, Violations
     }
     involved.push_back(&operation);
     report(out, rule,
-           cat("token ", number(operation.event.token), " had run out ",
+           cat("token ", operation.event.token.number(), " had run out ",
                std::chrono::ceil<Millis>(*expiry - *at).count(), " ms before its time"),
            involved);
   }
@@ -149,7 +142,7 @@ void no_early_expiry(const Timeline& timeline, const Invariant& rule, Violations
 // What ended the lease of `renewal` before it, for certain; null if nothing is known to have.
 const Operation* end_before(const Timeline& timeline, const Operation& renewal) {
   for (const Operation* operation : timeline.of(renewal.event.token)) {
-    const bool released = is_verb(*operation, verbs::kRelease) && operation->ok();
+    const bool released = operation->is(verbs::kRelease) && operation->ok();
     const bool ended = released || shows_expiry(*operation);
     if (ended && timeline.surely_before(*operation, renewal)) return operation;
   }
@@ -163,7 +156,7 @@ std::optional<Nanos> passed_expiry(const Timeline& timeline, const Operation& re
   const auto& at = renewal.event.store_time;
   if (!late || !at) return std::nullopt;
   for (const Operation* other : timeline.of(renewal.event.token)) {
-    const bool maybe = is_verb(*other, verbs::kRenew) && other->unknown();
+    const bool maybe = other->is(verbs::kRenew) && other->unknown();
     if (maybe && other->invoked < renewal.answered) return std::nullopt;
   }
   std::optional<Nanos> expiry = timeline.expiry(renewal.event.token, *at - Nanos(1));
@@ -174,10 +167,10 @@ std::optional<Nanos> passed_expiry(const Timeline& timeline, const Operation& re
 // 5: a renewal only prolongs what still stands, and never shortens it.
 void never_resurrects(const Timeline& timeline, const Invariant& rule, Violations& out) {
   for (const Operation& renewal : timeline.all()) {
-    if (!is_verb(renewal, verbs::kRenew) || !renewal.ok()) continue;
+    if (!renewal.is(verbs::kRenew) || !renewal.ok()) continue;
     const HistoryEvent& event = renewal.event;
     if (const Operation* end = end_before(timeline, renewal)) {
-      report(out, rule, cat("token ", number(event.token), " was renewed after it had ended"),
+      report(out, rule, cat("token ", event.token.number(), " was renewed after it had ended"),
              {end, &renewal});
       continue;
     }
@@ -188,7 +181,7 @@ void never_resurrects(const Timeline& timeline, const Invariant& rule, Violation
       });
       involved.push_back(&renewal);
       report(out, rule,
-             cat("token ", number(event.token), " was renewed ",
+             cat("token ", event.token.number(), " was renewed ",
                  std::chrono::ceil<Millis>(*event.store_time - *expiry).count(),
                  " ms after it had run out"),
              involved);
@@ -197,7 +190,7 @@ void never_resurrects(const Timeline& timeline, const Invariant& rule, Violation
     if (!event.remaining || !event.store_time) continue;
     const auto before = timeline.expiry(event.token, *event.store_time - Nanos(1));
     if (before && *event.store_time + *event.remaining + Millis(1) < *before) {
-      report(out, rule, cat("the renewal of token ", number(event.token), " shortened it"),
+      report(out, rule, cat("the renewal of token ", event.token.number(), " shortened it"),
              {&renewal});
     }
   }
@@ -205,14 +198,14 @@ void never_resurrects(const Timeline& timeline, const Invariant& rule, Violation
 
 bool release_asked_for(const Timeline& timeline, Token token, const Operation& before) {
   return std::ranges::any_of(timeline.of(token), [&](const Operation* operation) {
-    return is_verb(*operation, verbs::kRelease) && operation->event.phase != Phase::Fail &&
+    return operation->is(verbs::kRelease) && operation->event.phase != Phase::Fail &&
            operation->invoked < before.answered;
   });
 }
 
 const Operation* release_before(const Timeline& timeline, Token token, const Operation& acquire) {
   for (const Operation* operation : timeline.of(token)) {
-    const bool released = is_verb(*operation, verbs::kRelease) && operation->ok();
+    const bool released = operation->is(verbs::kRelease) && operation->ok();
     if (released && operation->ended_before(acquire)) return operation;
   }
   return nullptr;
@@ -222,23 +215,23 @@ const Operation* release_before(const Timeline& timeline, Token token, const Ope
 void release_exact(const Timeline& timeline, const Invariant& rule, Violations& out) {
   for (const Operation& operation : timeline.all()) {
     const HistoryEvent& event = operation.event;
-    if (is_verb(operation, verbs::kRelease) && operation.ok()) {
+    if (operation.is(verbs::kRelease) && operation.ok()) {
       const Operation* next = timeline.next_grant(event.token);
       if (next != nullptr && timeline.surely_before(*next, operation)) {
-        report(out, rule, cat("token ", number(event.token), " was released although superseded"),
+        report(out, rule, cat("token ", event.token.number(), " was released although superseded"),
                {next, &operation});
       }
     }
     if (event.phase != Phase::Fail) continue;
     if (event.cause == "released" && !release_asked_for(timeline, event.token, operation)) {
       report(out, rule,
-             cat("token ", number(event.token), " was released, and nobody asked for it"),
+             cat("token ", event.token.number(), " was released, and nobody asked for it"),
              {&operation});
     }
-    if (!is_verb(operation, verbs::kAcquire) || event.cause != "held") continue;
+    if (!operation.is(verbs::kAcquire) || event.cause != "held") continue;
     if (const Operation* release = release_before(timeline, event.holder, operation)) {
       report(out, rule,
-             cat("an acquire was refused because of token ", number(event.holder),
+             cat("an acquire was refused because of token ", event.holder.number(),
                  ", which had been released"),
              {release, &operation});
     }
@@ -247,8 +240,8 @@ void release_exact(const Timeline& timeline, const Invariant& rule, Violations& 
 
 }  // namespace
 
-const std::vector<Invariant>& invariants() {
-  static const std::vector<Invariant> all = {
+std::vector<Invariant> lease_invariants() {
+  return {
       {1, "token monotone", token_monotone},
       {2, "token durable", token_durable},
       {3, "exclusive at the store", exclusive},
@@ -256,7 +249,6 @@ const std::vector<Invariant>& invariants() {
       {5, "renew never resurrects", never_resurrects},
       {6, "release exact and not lost", release_exact},
   };
-  return all;
 }
 
-}  // namespace stint::test
+}  // namespace stint::probe

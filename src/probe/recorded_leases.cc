@@ -1,6 +1,6 @@
-#include "tests/support/recorded_leases.h"
+#include "probe/recorded_leases.h"
 
-namespace stint::test {
+namespace stint::probe {
 
 HistoryEvent RecordedLeases::invoke(std::string_view verb, const ResourceName& resource,
                                     Token token, Token ends) {
@@ -111,4 +111,4 @@ Result<api::HoldAnswer> RecordedLeases::revoke(const api::OrderRequest& order) {
   return answer;
 }
 
-}  // namespace stint::test
+}  // namespace stint::probe

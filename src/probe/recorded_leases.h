@@ -9,9 +9,9 @@
 #include <string>
 
 #include "api/leases.h"
-#include "tests/support/history.h"
+#include "probe/history.h"
 
-namespace stint::test {
+namespace stint::probe {
 
 class RecordedLeases {
  public:
@@ -37,4 +37,4 @@ class RecordedLeases {
   const Clock& clock_;
 };
 
-}  // namespace stint::test
+}  // namespace stint::probe
