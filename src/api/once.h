@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/result.h"
 #include "base/time.h"
 
 namespace stint::api {
@@ -18,6 +19,27 @@ struct Once {
 
 // How long an answer is kept at least.
 constexpr Millis kOnceKept{std::chrono::hours(25)};
+
+// For verbs whose own commit carries no answer: the key is bound to its request before, and the
+// answer is kept after. Whoever dies in between leaves a key without an answer: then a verb that is
+// by nature the same however often (a fence's, a slot's step) is asked again, and of any other it
+// is said that its outcome is unknown.
+struct Bound {
+  bool before = false;  // the same request was asked for already
+  std::string body;     // its answer; empty: none was kept
+  Millis age{0};
+};
+
+class KeptAnswers {
+ public:
+  virtual ~KeptAnswers() = default;
+  // Errors: once_mismatch().
+  virtual Result<Bound> bind(const Once& once) = 0;
+  // An answer that is too long for a record is not kept.
+  virtual Status keep(const Once& once, const std::string& body) = 0;
+  // It was refused: nothing was done, and the next time it is decided anew.
+  virtual Status forget(const Once& once) = 0;
+};
 
 inline Error once_mismatch() {
   return invalid(

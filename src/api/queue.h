@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "api/once.h"
 #include "base/names.h"
 #include "base/result.h"
 #include "base/time.h"
@@ -44,11 +45,13 @@ struct PutRequest {
   std::string by;                          // who puts it
   std::optional<core::ItemLimits> limits;  // instead of the queue's
   bool create = false;                     // the queue, if it is not there, with these limits
+  std::optional<Once> once = std::nullopt;
 };
 
 struct PutAnswer {
   core::ItemId id;
-  bool existed = false;  // the unique key was taken by it
+  bool existed = false;   // the unique key was taken by it
+  bool replayed = false;  // the answer of an earlier time, to the same idempotency key
 };
 
 // An item as the outside sees it.
@@ -79,12 +82,14 @@ struct ClaimRequest {
   bool start = false;
   bool reports = false;
   bool will_wait = false;  // if there is nothing, on watch(): whoever puts something then wakes it
+  std::optional<Once> once = std::nullopt;
 };
 
 struct ClaimedItem {
   QueueItem item;
   Millis granted_ttl{0};  // how long the claimant may trust it, from before it asked
   std::optional<Nanos> store_time = std::nullopt;
+  bool replayed = false;  // claimed earlier, by the same idempotency key; zero ttl: it is over
 };
 struct EmptyQueue {
   std::optional<Millis> next_in;  // when something may be there, as far as the store can tell
@@ -94,6 +99,7 @@ using ClaimAnswer = std::variant<ClaimedItem, EmptyQueue>;
 struct ItemRef {
   core::ItemId id;
   Token epoch;
+  std::optional<Once> once = std::nullopt;  // complete: kept with what it did
 };
 
 struct FollowUp {
@@ -125,7 +131,17 @@ struct ItemPage {
   core::QueueName queue;
   std::optional<core::ItemState> state;
   std::size_t limit = 1000;
+  std::string after = {};  // cursor_of() the last one seen; empty: from the first
 };
+// Items are listed in these groups, and by their ids within each.
+enum class ItemGroup { Claimed, Ready, Later, Parked, Ended };
+struct ItemCursor {
+  ItemGroup group = ItemGroup::Claimed;
+  std::string suffix;  // of the id; empty: before all of the group
+};
+std::string cursor_of(const QueueItem& item);
+// Errors: Invalid.
+Result<ItemCursor> parse_cursor(const ItemPage& page);
 
 // What the janitor did.
 struct Tended {
@@ -136,9 +152,12 @@ struct Tended {
 
 struct QueueCounts {
   std::size_t waiting = 0;  // each up to kMostCounted
+  std::size_t ready = 0;    // of the waiting ones: may be claimed now
   std::size_t claimed = 0;
   std::size_t parked = 0;
   std::size_t finished = 0;
+  std::size_t failed = 0;  // of the finished ones
+  std::size_t done = 0;
   std::optional<WallTime> oldest;  // put, and still waiting
 };
 constexpr std::size_t kMostCounted = 10'000;
@@ -182,6 +201,8 @@ class Queue {
   virtual Result<std::vector<QueueItem>> list(const ItemPage& page) = 0;
   virtual Result<QueueCounts> count(const core::QueueName& queue) = 0;
   virtual QueueTraffic traffic() const = 0;
+  // Whether idempotency keys are kept in the commit that does the work.
+  virtual bool keeps_answers() const { return false; }
 
   // The janitor: settles claims that ran out or stalled, by one fenced step each.   G8
   virtual Result<Tended> tend(const core::QueueName& queue) = 0;
@@ -191,6 +212,10 @@ class Queue {
   // Wakes when an operator has moved the claimed item.
   virtual Result<std::unique_ptr<Watch>> watch_item(const core::ItemId& id) = 0;
 };
+
+// The janitor's step on every queue of the store. How long until there may be something to do
+// again: at most `longest`, and not so soon that it would be a load.
+Millis tend_all(Queue& queue, Millis longest);
 
 // Bad input is told before anything is asked of a store; shared by every implementation.
 Status check_put(const PutRequest& request);
@@ -202,5 +227,11 @@ Status check_completion(const Completion& completion);
 Status check_why(const std::string& why, bool required);
 Status check_order(const core::ItemOrder& order);
 Error unknown_queue(const core::QueueName& queue);
+
+// One line of a queue's table in a configuration file, [queue.NAME]: its key, and its value as
+// text. Errors: Invalid, with the known keys or with what is wrong.
+Status declare_limit(core::ItemLimits& limits, std::string_view key, const std::string& value);
+// Makes the queues that are not there, and changes the limits of those that differ.
+Status declare_queues(Queue& queue, const std::vector<QueueConfig>& declared);
 
 }  // namespace stint::api

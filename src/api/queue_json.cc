@@ -32,6 +32,11 @@ void put_content(json::object& out, const std::string& name,
   }
 }
 
+void put_time(json::object& out, const std::optional<Nanos>& time) {
+  // As text: beyond what a double can hold.
+  if (time) out["store_time_ns"] = cat(time->count());
+}
+
 json::object limits_object(const core::ItemLimits& limits) {
   json::object out;
   out["max_attempts"] = limits.max_attempts;
@@ -57,6 +62,9 @@ json::object item_object(const QueueItem& view) {
   out["reason"] = item.epoch.issued() ? json::value(std::string(core::word(item.reason))) : nullptr;
   out["attempt"] = item.attempts;
   out["started"] = item.started;
+  out["reports"] = item.reports;
+  out["granted"] = !item.claim.empty();
+  out["last_word"] = std::string(core::word(item.last));
   out["priority"] = view.id.priority();
   out["labels"] = json::array(view.labels.begin(), view.labels.end());
   out["unique"] = text_or_null(view.unique);
@@ -98,6 +106,7 @@ std::string to_json(const PutAnswer& put) {
   out["id"] = put.id.text();
   out["queue"] = put.id.queue().text();
   out["existed"] = put.existed;
+  out["replayed"] = put.replayed;
   return json::serialize(out);
 }
 
@@ -107,23 +116,63 @@ std::string to_json(const ItemDone& done) {
   json::array ids;
   for (const core::ItemId& id : done.follow_ups) ids.emplace_back(id.text());
   out["follow_ups"] = std::move(ids);
+  out["granted_ttl_ms"] = done.granted_ttl.count();
+  put_time(out, done.store_time);
   return json::serialize(out);
 }
 
-std::string to_json(const std::vector<std::pair<QueueConfig, QueueCounts>>& queues) {
-  json::array out;
-  for (const auto& [config, counts] : queues) {
-    json::object line;
-    line["queue"] = config.name.text();
-    line["waiting"] = counts.waiting;
-    line["claimed"] = counts.claimed;
-    line["parked"] = counts.parked;
-    line["finished"] = counts.finished;
-    line["oldest_at_ms"] = moment(counts.oldest);
-    line["limits"] = limits_object(config.limits);
-    out.push_back(std::move(line));
+std::string to_json(const ClaimAnswer& answer) {
+  json::object out;
+  if (const auto* empty = std::get_if<EmptyQueue>(&answer)) {
+    out["item"] = nullptr;
+    out["next_in_ms"] =
+        empty->next_in ? json::value(empty->next_in->count()) : json::value(nullptr);
+    return json::serialize(out);
   }
+  const auto& claimed = std::get<ClaimedItem>(answer);
+  out["item"] = item_object(claimed.item);
+  out["granted_ttl_ms"] = claimed.granted_ttl.count();
+  out["replayed"] = claimed.replayed;
+  put_time(out, claimed.store_time);
   return json::serialize(out);
+}
+
+std::string to_json(const core::ItemLimits& limits) {
+  return json::serialize(limits_object(limits));
+}
+
+std::string to_json(const Tended& tended) {
+  json::object out;
+  out["requeued"] = tended.requeued;
+  out["parked"] = tended.parked;
+  out["next_in_ms"] = tended.next_in ? json::value(tended.next_in->count()) : json::value(nullptr);
+  return json::serialize(out);
+}
+
+std::string to_json(const QueueConfig& config, const QueueCounts& counts, WallTime now) {
+  json::object line;
+  line["queue"] = config.name.text();
+  line["waiting"] = counts.waiting;
+  line["ready"] = counts.ready;
+  line["claimed"] = counts.claimed;
+  line["parked"] = counts.parked;
+  line["finished"] = counts.finished;
+  line["failed"] = counts.failed;
+  line["done"] = counts.done;
+  line["oldest_at_ms"] = moment(counts.oldest);
+  line["oldest_ms"] =
+      counts.oldest ? json::value(std::max<std::int64_t>(to_ms(now) - to_ms(*counts.oldest), 0))
+                    : json::value(nullptr);
+  line["limits"] = limits_object(config.limits);
+  return json::serialize(line);
+}
+
+std::string to_json(const std::vector<std::pair<QueueConfig, QueueCounts>>& queues, WallTime now) {
+  std::string out = "[";
+  for (const auto& [config, counts] : queues) {
+    out += cat(out.size() > 1 ? "," : "", to_json(config, counts, now));
+  }
+  return out + "]";
 }
 
 std::string to_json(const Error& error, const ItemLost& lost) {

@@ -84,6 +84,11 @@ struct JobHistory {
   std::vector<RangeRow> ranges;        // newest first
 };
 
+struct NamedJob {
+  std::string name;
+  core::Job job;
+};
+
 // One line of `stint slots`.
 struct SlotView {
   std::string job;
@@ -125,6 +130,8 @@ class Slots {
   virtual Status keep(const std::string& job) = 0;
   // The names of jobs that have something open.
   virtual Result<std::vector<std::string>> open_jobs() = 0;
+  // Every job that the store knows, in the order of their names.
+  virtual Result<std::vector<NamedJob>> jobs() = 0;
 
   // Each is one commit, fenced by the lease's token; done again, it is Done.
   virtual Result<StepAnswer> claim(const SlotProof& proof) = 0;

@@ -57,4 +57,48 @@ std::string describe_loss(const Lost& lost, Token offered) {
   return what;
 }
 
+std::string describe_loss(const ItemLost& lost, const core::ItemId& id, Token offered) {
+  const std::string what = offered.issued()
+                               ? cat(quoted(id.text()), " with epoch ", offered.number())
+                               : quoted(id.text());
+  if (!lost.item) return cat("there is no item ", quoted(id.text()));
+  const core::Item& now = lost.item->item;
+  const std::string stands =
+      cat("; it is ", core::word(now.state), " at epoch ", now.epoch.number());
+  const std::string order = cat(now.by.empty() ? "" : cat(" by ", quoted(now.by)),
+                                now.why.empty() ? "" : cat(": ", printable(now.why)));
+  switch (lost.cause) {
+    case core::ItemCause::None:
+    case core::ItemCause::NotYet:
+    case core::ItemCause::Taken:
+    case core::ItemCause::NotWaiting: return cat(what, " cannot be claimed", stands);
+    case core::ItemCause::Expired: return cat(what, ": the claim has run out", stands);
+    case core::ItemCause::Stalled:
+      return cat(what, ": the claim was ended for lack of progress", stands);
+    case core::ItemCause::Superseded:
+      return cat(what, " was superseded: it was claimed again by ", quoted(now.owner.text()),
+                 stands, ". Nothing was changed");
+    case core::ItemCause::Ordered: return cat(what, " was moved", order, stands);
+    case core::ItemCause::Spoken:
+      return cat(what, " was ", core::word(now.last), " already, and not with this", stands);
+    case core::ItemCause::NeverIssued: return cat(what, " was never given to a worker", stands);
+    case core::ItemCause::WrongEpoch:
+      return cat(quoted(id.text()), " stands at epoch ", now.epoch.number(), ", not ",
+                 offered.number(), ": look again before you decide");
+    case core::ItemCause::Live:
+      return cat(
+          quoted(id.text()), " is claimed by ", quoted(now.owner.text()), " with epoch ",
+          now.epoch.number(),
+          lost.item->remaining ? cat(" for another ", rough_duration(*lost.item->remaining)) : "",
+          now.progress.empty() ? "" : cat("; its progress: ", printable(now.progress)),
+          ": wait for its end, or look at it with 'stint queue show' first");
+    case core::ItemCause::Finished:
+      return cat(quoted(id.text()), " is ", core::word(now.state), ": it is finished");
+    case core::ItemCause::NotFinished:
+      return cat(quoted(id.text()), " is ", core::word(now.state), ": it is not finished");
+    case core::ItemCause::NotThere: return cat("there is no item ", quoted(id.text()));
+  }
+  return what;
+}
+
 }  // namespace stint::api

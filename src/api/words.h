@@ -5,6 +5,7 @@
 #include <string>
 
 #include "api/lease.h"
+#include "api/queue.h"
 
 namespace stint::api {
 
@@ -12,5 +13,7 @@ namespace stint::api {
 // ...)"
 std::string describe_holder(const Lease& lease, WallTime now);
 std::string describe_loss(const Lost& lost, Token offered);
+// No epoch offered: an operator's verb.
+std::string describe_loss(const ItemLost& lost, const core::ItemId& id, Token offered);
 
 }  // namespace stint::api

@@ -5,6 +5,7 @@
 #include "app/settings.h"
 #include "base/text.h"
 #include "os/files.h"
+#include "schedule/config.h"
 
 namespace stint::app {
 namespace {
@@ -67,13 +68,20 @@ Result<FileSettings> read_config(const std::string& path) {
       if (auto read = read_serve(path, node, out); !read) return read.error();
       continue;
     }
+    if (key.str() == "queue") {
+      auto queues = schedule::parse_queues(*text, path);
+      if (!queues) return queues.error();
+      out.queues = std::move(*queues);
+      continue;
+    }
     std::optional<std::string>* target = nullptr;
     if (key.str() == "store") target = &out.store;
     if (key.str() == "ttl") target = &out.ttl;
     if (key.str() == "owner") target = &out.owner;
     if (target == nullptr) {
       return at(path, key.source(),
-                cat("unknown key ", quoted(key.str()), " (known: store, ttl, owner, seal, serve)"));
+                cat("unknown key ", quoted(key.str()),
+                    " (known: store, ttl, owner, seal, serve, queue)"));
     }
     const auto value = node.value<std::string>();
     if (!value || !node.is_string())

@@ -34,7 +34,7 @@ class Daemon {
     // Registered before the first look. Without it what is asked for by hand is seen by the sweep.
     if (auto watch = slots_.watch(); watch) bell_ = std::move(*watch);
     while (true) {
-      const MonoTime next = scheduler_.step();
+      const MonoTime next = std::min(scheduler_.step(), tend());
       if (draining() ? workers_.empty() : request_.once && scheduler_.quiet()) return end_;
       wait(next);
       on_signals();
@@ -54,12 +54,25 @@ class Daemon {
 
   bool draining() const { return drain_until_.has_value(); }
 
+  // No scheduler leads: each looks after the queues, now and then.
+  MonoTime tend() {
+    if (!request_.tend || draining()) return MonoTime::max();
+    if (clock_.mono() >= tend_at_) {
+      const Millis next = request_.tend();
+      tend_at_ = clock_.mono() + next;
+    }
+    return tend_at_;
+  }
+
   Status load() {
     auto config = request_.load();
     if (!config) return config.error();
     end_.problems = !config->problems.empty();
     for (const Error& problem : config->problems) {
       request_.say(cat(problem.message, "; this job is left out"));
+    }
+    if (request_.declare && !config->queues.empty()) {
+      if (auto made = request_.declare(config->queues); !made) return made;
     }
     return scheduler_.load(std::move(*config));
   }
@@ -171,6 +184,7 @@ class Daemon {
   std::map<std::string, Run> workers_;  // by job: none runs twice at once
   std::size_t starting_ = 0;
   std::optional<MonoTime> drain_until_;
+  MonoTime tend_at_ = MonoTime::min();
   bool told_ = false;
   CronEnd end_;
 };

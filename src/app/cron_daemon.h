@@ -24,6 +24,10 @@ struct CronRequest {
   std::function<std::vector<std::string>(const schedule::JobConfig&, const core::Slot&)> argv;
   std::function<std::vector<std::string>(const schedule::JobConfig&)> environment;
   std::function<void(const std::string&)> say;
+  // Makes the queues of the file, and looks after those of the store; both may be empty.
+  std::function<Status(const std::vector<api::QueueConfig>&)> declare = {};
+  // The janitor's step: when to call it again.
+  std::function<Millis()> tend = {};
 };
 
 struct CronEnd {

@@ -145,11 +145,12 @@ Result<std::unique_ptr<Opened>> Opened::open(const OpenOptions& options, const C
   };
   opened->slots_ = std::make_unique<service::SlotService>(*opened->store_, *opened->ledger_, clock);
   opened->keys_ = std::make_unique<service::KeyService>(*opened->store_, clock, random);
+  opened->answers_ = std::make_unique<service::OnceService>(*opened->store_, clock);
   return opened;
 }
 
 Result<api::Queue*> Opened::queue() {
-  if (client_) return unserved("a queue");
+  if (client_) return &client_->queue();
   if (!queue_) {
     auto made = make_queue_();
     if (!made) return made.error();
@@ -200,9 +201,10 @@ api::BatchedLeases* Opened::batch() {
   return leases_ && leases_->batches() ? leases_.get() : nullptr;
 }
 api::Slots& Opened::slots() {
-  if (client_) return unserved_;
+  if (client_) return client_->slots();
   return *slots_;
 }
+api::KeptAnswers* Opened::answers() { return answers_.get(); }
 std::string Opened::caveat() const {
   if (client_) return client_->caveat();
   const store::Capabilities& can = store_->capabilities();

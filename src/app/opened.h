@@ -9,11 +9,11 @@
 #include "api/fences.h"
 #include "api/keys.h"
 #include "api/leases.h"
+#include "api/once.h"
 #include "api/queue.h"
 #include "api/slots.h"
 #include "app/state_files.h"
 #include "app/store_url.h"
-#include "app/unserved.h"
 #include "base/random.h"
 
 namespace stint::store {
@@ -26,6 +26,7 @@ class FenceService;
 class QueueService;
 class SlotService;
 class KeyService;
+class OnceService;
 }  // namespace stint::service
 namespace stint::client {
 class Connected;
@@ -57,6 +58,8 @@ class Opened {
   api::Keys& keys();
   // Null where verbs gain nothing by being done together.
   api::BatchedLeases* batch();
+  // Null: over HTTP, the server keeps them.
+  api::KeptAnswers* answers();
   // What this store can lose of what it has acknowledged; empty: it claims to lose nothing.
   std::string caveat() const;
   // Refusals that were counted are written now, apart from any answer.
@@ -76,7 +79,7 @@ class Opened {
   std::unique_ptr<api::Queue> queue_;
   std::unique_ptr<service::SlotService> slots_;
   std::unique_ptr<service::KeyService> keys_;
-  UnservedSlots unserved_;
+  std::unique_ptr<service::OnceService> answers_;
   std::unique_ptr<client::Connected>
       client_;  // instead of all of them: a server's address was given
 };

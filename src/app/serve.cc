@@ -8,6 +8,7 @@
 #include "os/files.h"
 #include "os/pause.h"
 #include "os/service_notice.h"
+#include "schedule/listing.h"
 
 namespace stint::app {
 namespace {
@@ -84,8 +85,24 @@ Result<ServeEnd> run_server(Opened& opened, const Clock& clock, Random& random,
                 descriptors));
     connections = descriptors - kSpare;
   }
-  run.serve.backend = {&opened.leases(), &opened.fences(), &opened.events(), &opened.keys(),
-                       opened.batch()};
+  auto queue = opened.queue();
+  if (!queue) return queue.error();
+  run.serve.backend = {.leases = &opened.leases(),
+                       .fences = &opened.fences(),
+                       .events = &opened.events(),
+                       .keys = &opened.keys(),
+                       .batch = opened.batch(),
+                       .queue = *queue,
+                       .answers = opened.answers(),
+                       .slots = &opened.slots(),
+                       .find_zone = run.find_zone,
+                       .list_slots = [&opened, zones = run.find_zone](
+                                         const std::string& job,
+                                         std::size_t limit) -> Result<std::vector<api::SlotView>> {
+                         auto history = opened.slots().history(job, limit);
+                         if (!history) return history.error();
+                         return schedule::list_slots(job, *history, limit, zones);
+                       }};
   run.serve.random = &random;
   // A server without its page still serves: it says so where the page would be.
   if (auto page = open_module_page(clock)) {

@@ -6,6 +6,7 @@
 
 #include "app/opened.h"
 #include "os/signals.h"
+#include "schedule/config.h"
 #include "server/server.h"
 
 namespace stint::app {
@@ -16,6 +17,7 @@ struct ServeRun {
   std::string notify_socket;  // of the service manager
   std::string store;          // printable
   std::function<void(const std::string&)> say;
+  schedule::FindZone find_zone;  // of jobs that are scheduled through the server
 };
 
 struct ServeEnd {

@@ -97,6 +97,7 @@ Result<Settings> resolve(const Environment& environment, const SettingFlags& fla
   if (flags.ttl) out.ttl = {*flags.ttl, "--ttl"};
   out.seal = std::move(file->seal);
   out.serve = std::move(file->serve);
+  out.queues = std::move(file->queues);
   out.owner = choose_owner(environment, flags, *file, path);
   auto key = key_from(environment);
   if (!key) return key.error();

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "api/queue.h"
 #include "app/environment.h"
 #include "app/store_url.h"
 
@@ -34,6 +35,7 @@ struct Settings {
   std::string key;  // STINT_KEY, else what STINT_KEY_FILE names; never printed
   std::map<std::string, std::vector<std::string>> seal;  // by resource
   std::map<std::string, std::string> serve;              // of `stint serve`, by name
+  std::vector<api::QueueConfig> queues;                  // [queue.NAME]
 };
 
 Result<Settings> resolve(const Environment& environment, const SettingFlags& flags);
@@ -46,6 +48,7 @@ struct FileSettings {
   std::optional<std::string> owner;
   std::map<std::string, std::vector<std::string>> seal;
   std::map<std::string, std::string> serve = {};
+  std::vector<api::QueueConfig> queues = {};
 };
 Result<FileSettings> read_config(const std::string& path);
 

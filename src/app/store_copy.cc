@@ -6,6 +6,32 @@
 namespace stint::app {
 namespace {
 
+// The worker of each is stopped, as with `stint queue park`.
+Status park_claimed(Opened& opened, const StoreCopy& copy) {
+  auto queue = opened.queue();
+  if (!queue) return queue.error();
+  auto all = (*queue)->queues();
+  if (!all) return all.error();
+  for (const api::QueueConfig& one : *all) {
+    auto items = (*queue)->list({.queue = one.name,
+                                 .state = core::ItemState::Claimed,
+                                 .limit = std::size_t{1'000'000},
+                                 .after = {}});
+    if (!items) return items.error();
+    for (const api::QueueItem& item : *items) {
+      auto done = (*queue)->order(item.id, {.what = core::ItemOrder::What::Park,
+                                            .expected = item.item.epoch,
+                                            .why = *copy.revoke_why,
+                                            .by = copy.by,
+                                            .id = {},
+                                            .to = {},
+                                            .hold = {}});
+      if (!done) return done.error();
+    }
+  }
+  return {};
+}
+
 // Whoever works under one of the leases notices at once, as with `stint revoke`.
 Status revoke_all(const StoreCopy& copy, const Clock& clock, Random& random) {
   OpenOptions from = copy.from;
@@ -25,9 +51,31 @@ Status revoke_all(const StoreCopy& copy, const Clock& clock, Random& random) {
                                              core::Reason::Revoked);
       if (!done) return done.error();
     }
-    if (leases->size() < kCopyPage) return {};
+    if (leases->size() < kCopyPage) return park_claimed(**opened, copy);
     after = leases->back().resource;
   }
+}
+
+// Claims that ran out are settled before anything is closed: they are nobody's.
+Status settle_claims(const StoreCopy& copy, const Clock& clock, Random& random) {
+  OpenOptions from = copy.from;
+  from.may_create = false;
+  auto opened = Opened::open(from, clock, random);
+  if (!opened) return opened.error();
+  auto queue = (*opened)->queue();
+  if (!queue) return queue.error();
+  auto all = (*queue)->queues();
+  if (!all) return all.error();
+  if (!all->empty() && (copy.from.url.scheme == "dir" || copy.to.url.scheme == "dir")) {
+    return Error{Code::Failed,
+                 "the queue of a dir: store is plain files, which are not moved: nothing was "
+                 "changed. Let its workers finish, and take the folder 'queues' away first; items "
+                 "go from one to the other with 'stint queue ls --json' and 'stint queue put'"};
+  }
+  for (const api::QueueConfig& one : *all) {
+    if (auto tended = (*queue)->tend(one.name); !tended) return tended.error();
+  }
+  return {};
 }
 
 }  // namespace
@@ -48,11 +96,12 @@ Result<service::Moved> copy_store(const StoreCopy& copy, const Clock& clock, Ran
   // Between a revocation and the move somebody may have taken a lease again.
   constexpr int kMostRounds = 10;
   for (int round = 0;; ++round) {
-    if (copy.revoke_why) {
-      // A move that was cut short has closed the old store: there is nothing left to revoke.
-      auto life = service::read_life(**from);
-      if (!life) return life.error();
-      if (*life && (*life)->meta.moved_to.empty()) {
+    // A move that was cut short has closed the old store: there is nothing left to settle.
+    auto life = service::read_life(**from);
+    if (!life) return life.error();
+    if (*life && (*life)->meta.moved_to.empty()) {
+      if (auto done = settle_claims(copy, clock, random); !done) return done.error();
+      if (copy.revoke_why) {
         if (auto done = revoke_all(copy, clock, random); !done) return done.error();
       }
     }

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "api/json.h"
+#include "api/words.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
@@ -76,7 +77,7 @@ int item_progress(Session& session, const std::string& marker) {
   auto answer = (*queue)->checkpoint({*id, *epoch}, marker, std::nullopt);
   if (!answer) return session.fail(answer.error());
   if (const auto* lost = std::get_if<api::ItemLost>(&*answer)) {
-    return session.fail({Code::Lost, describe_loss(*lost, *id, *epoch)});
+    return session.fail({Code::Lost, api::describe_loss(*lost, *id, *epoch)});
   }
   return kDone;
 }

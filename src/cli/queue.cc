@@ -1,9 +1,12 @@
 // stint queue: its verbs in one table.
 #include "cli/queue.h"
 
+#include <algorithm>
 #include <array>
 
 #include "api/queue_json.h"
+#include "api/words.h"
+#include "app/job_file.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
@@ -130,55 +133,36 @@ Result<api::Queue*> open_queue(Session& session) {
   return (*opened)->queue();
 }
 
-std::string describe_loss(const api::ItemLost& lost, const core::ItemId& id, Token offered) {
-  const std::string what = offered.issued()
-                               ? cat(quoted(id.text()), " with epoch ", offered.number())
-                               : quoted(id.text());
-  if (!lost.item) return cat("there is no item ", quoted(id.text()));
-  const core::Item& now = lost.item->item;
-  const std::string stands =
-      cat("; it is ", core::word(now.state), " at epoch ", now.epoch.number());
-  const std::string order = cat(now.by.empty() ? "" : cat(" by ", quoted(now.by)),
-                                now.why.empty() ? "" : cat(": ", printable(now.why)));
-  switch (lost.cause) {
-    case core::ItemCause::None:
-    case core::ItemCause::NotYet:
-    case core::ItemCause::Taken:
-    case core::ItemCause::NotWaiting: return cat(what, " cannot be claimed", stands);
-    case core::ItemCause::Expired: return cat(what, ": the claim has run out", stands);
-    case core::ItemCause::Stalled:
-      return cat(what, ": the claim was ended for lack of progress", stands);
-    case core::ItemCause::Superseded:
-      return cat(what, " was superseded: it was claimed again by ", quoted(now.owner.text()),
-                 stands, ". Nothing was changed");
-    case core::ItemCause::Ordered: return cat(what, " was moved", order, stands);
-    case core::ItemCause::Spoken:
-      return cat(what, " was ", core::word(now.last), " already, and not with this", stands);
-    case core::ItemCause::NeverIssued: return cat(what, " was never given to a worker", stands);
-    case core::ItemCause::WrongEpoch:
-      return cat(quoted(id.text()), " stands at epoch ", now.epoch.number(), ", not ",
-                 offered.number(), ": look again before you decide");
-    case core::ItemCause::Live:
-      return cat(
-          quoted(id.text()), " is claimed by ", quoted(now.owner.text()), " with epoch ",
-          now.epoch.number(),
-          lost.item->remaining ? cat(" for another ", rough_duration(*lost.item->remaining)) : "",
-          now.progress.empty() ? "" : cat("; its progress: ", printable(now.progress)),
-          ": wait for its end, or look at it with 'stint queue show' first");
-    case core::ItemCause::Finished:
-      return cat(quoted(id.text()), " is ", core::word(now.state), ": it is finished");
-    case core::ItemCause::NotFinished:
-      return cat(quoted(id.text()), " is ", core::word(now.state), ": it is not finished");
-    case core::ItemCause::NotThere: return cat("there is no item ", quoted(id.text()));
+Result<std::vector<api::QueueConfig>> declared_queues(Session& session) {
+  std::vector<api::QueueConfig> declared;
+  // Without queues in it the file is none of our business, nor is the store that it names.
+  if (auto path = app::find_job_file(session.environment(), std::nullopt); path) {
+    auto config = app::load_job_file(session.environment(), *path);
+    if (!config) return config.error();
+    declared = config->queues;
+    if (config->store && !declared.empty()) session.use_jobs_store(*config->store, *path);
   }
-  return what;
+  auto settings = session.settings();
+  if (!settings) return settings.error();
+  declared.insert(declared.end(), (*settings)->queues.begin(), (*settings)->queues.end());
+  return declared;
+}
+
+Result<api::Queue*> open_declared_queue(Session& session, const core::QueueName& name,
+                                        const std::vector<api::QueueConfig>& declared) {
+  auto queue = open_queue(session);
+  if (!queue) return queue.error();
+  const auto mine = std::ranges::find(declared, name, &api::QueueConfig::name);
+  if (mine == declared.end()) return queue;
+  if (auto made = api::declare_queues(**queue, {*mine}); !made) return made.error();
+  return queue;
 }
 
 int tell(Session& session, const Result<api::ItemAnswer>& answer, Token offered) {
   if (!answer) return session.fail(answer.error());
   if (const auto* lost = std::get_if<api::ItemLost>(&*answer)) {
     auto id = item_id(session);
-    const Error error{Code::Lost, id ? describe_loss(*lost, *id, offered) : "lost"};
+    const Error error{Code::Lost, id ? api::describe_loss(*lost, *id, offered) : "lost"};
     if (session.json()) {
       session.complain(api::to_json(error, *lost));
     } else {

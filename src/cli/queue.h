@@ -29,9 +29,14 @@ Result<std::optional<core::ItemLimits>> given_limits(Session& session, core::Ite
 // The whole file; "-": standard input. Larger than a content may be: an error.
 Result<std::string> read_content(std::string_view what, const std::string& path);
 Result<api::Queue*> open_queue(Session& session);
+// Of ./stint.toml and of the user's own file, the nearer first. Before anything else: the former
+// may name the store.
+Result<std::vector<api::QueueConfig>> declared_queues(Session& session);
+// ... for who puts or works: a declared queue is there afterwards, with those limits.
+Result<api::Queue*> open_declared_queue(Session& session, const core::QueueName& name,
+                                        const std::vector<api::QueueConfig>& declared);
 
 // How an answer is told; 12 if it is lost.
 int tell(Session& session, const Result<api::ItemAnswer>& answer, Token offered);
-std::string describe_loss(const api::ItemLost& lost, const core::ItemId& id, Token offered);
 
 }  // namespace stint::cli

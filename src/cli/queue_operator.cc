@@ -21,7 +21,7 @@ int list_queues(Session& session, api::Queue& queue) {
     rows.emplace_back(one, *counts);
   }
   if (session.json()) {
-    session.print(api::to_json(rows));
+    session.print(api::to_json(rows, session.clock().wall()));
     return kDone;
   }
   const auto number = [](std::size_t n) { return cat(n, n >= api::kMostCounted ? "+" : ""); };

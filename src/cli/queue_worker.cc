@@ -76,6 +76,8 @@ int queue_put(Session& session) {
   const Words& words = session.words();
   auto name = core::QueueName::parse(words.operands()[1]);
   if (!name) return session.fail(name.error());
+  auto declared = declared_queues(session);
+  if (!declared) return session.fail(declared.error());
   auto payload = payload_of(session);
   if (!payload) return session.fail(payload.error());
   api::PutRequest request{.queue = *name,
@@ -104,7 +106,7 @@ int queue_put(Session& session) {
   if (!owner) return session.fail(owner.error());
   request.by = owner->text();
   if (auto ok = api::check_put(request); !ok) return session.fail(ok.error());
-  auto queue = open_queue(session);
+  auto queue = open_declared_queue(session, *name, *declared);
   if (!queue) return session.fail(queue.error());
   // What is not given is the queue's.
   auto present = (*queue)->config(*name);

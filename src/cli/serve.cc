@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdio>
 
+#include "app/zones.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
@@ -199,6 +200,16 @@ int serve_command(Session& session) {
     if (!there) return session.fail(there.error());
     opened = *there;
   }
+  if (!demo) {
+    auto queue = opened->queue();
+    if (!queue) return session.fail(queue.error());
+    if (auto made = api::declare_queues(**queue, (*session.settings())->queues); !made) {
+      return session.fail(made.error());
+    }
+  }
+  run->find_zone = [&session](const std::string& name) {
+    return app::find_zone(name, session.environment());
+  };
   auto end = app::run_server(*opened, session.clock(), session.random(), *signals, std::move(*run));
   if (!end) return session.fail(end.error());
   if (!end->clean) session.warn("some requests were cut");

@@ -59,13 +59,14 @@ int store_command(Session& session) {
         std::vector<api::JsonField>{{"leases", static_cast<std::int64_t>(moved->leases)},
                                     {"grants", static_cast<std::int64_t>(moved->grants)},
                                     {"fences", static_cast<std::int64_t>(moved->fences)},
+                                    {"items", static_cast<std::int64_t>(moved->items)},
                                     {"generation", moved->generation.hex()},
                                     {"floor", static_cast<std::int64_t>(moved->floor.number())}}));
   } else {
-    session.say(cat("moved ", moved->leases, " lease(s) and ", moved->grants,
-                    " line(s) of history to ", to->url.printable, "; generation ",
-                    moved->generation.hex(), ". Point every client there: ", from->url.printable,
-                    " gives no more grants"));
+    session.say(cat("moved ", moved->leases, " lease(s), ", moved->grants,
+                    " line(s) of history and ", moved->items, " item(s) to ", to->url.printable,
+                    "; generation ", moved->generation.hex(),
+                    ". Point every client there: ", from->url.printable, " gives no more grants"));
   }
   return kDone;
 }
@@ -86,9 +87,10 @@ const Command kStore = {
     .operands = "copy FROM TO",
     .summary = "move all leases to another store; tokens go on growing there",
     .details =
-        "Closes the store FROM, copies its leases, history, floor and line of generations into the "
-        "empty store TO, and opens that. Refused while anything is held, unless --revoke-held says "
-        "otherwise. Cut short, neither store gives grants until the same command has been run "
+        "Closes the store FROM, copies its leases, history, jobs, queues, floor and line of "
+        "generations into the empty store TO, and opens that. Refused while anything is held or "
+        "claimed, unless --revoke-held says otherwise (claimed items are parked). Cut short, "
+        "neither store gives grants until the same command has been run "
         "again. FROM and TO are store URLs; @FILE names a file that holds one.",
     .examples = kStoreExamples,
     .options = kStoreOptions,

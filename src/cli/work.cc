@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
+#include "cli/queue.h"
 #include "cli/session.h"
 #include "core/holder_policy.h"
 #include "os/crew.h"
@@ -159,14 +160,16 @@ int tell_end(Session& session, const queue::WorkEnd& end) {
 int work_command(Session& session) {
   auto signals = os::Signals::make();
   if (!signals) return session.fail(signals.error());
+  auto declared = declared_queues(session);
+  if (!declared) return session.fail(declared.error());
   auto request = parse_work(session);
   if (!request) return session.fail(request.error());
   auto jobs = count_of(session.words(), "--jobs", 1, kMostJobs);
   if (!jobs) return session.fail(jobs.error());
+  auto queue = open_declared_queue(session, request->queue, *declared);
+  if (!queue) return session.fail(queue.error());
   auto opened = session.open();
   if (!opened) return session.fail(opened.error());
-  auto queue = (*opened)->queue();
-  if (!queue) return session.fail(queue.error());
   if (auto ok = check_ttl(**queue, *request); !ok) return session.fail(ok.error());
   if (*jobs > 1) return run_crew(session, *jobs, *signals);
   holder::RunRequest told;

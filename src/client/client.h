@@ -13,6 +13,8 @@
 #include "api/fences.h"
 #include "api/keys.h"
 #include "api/leases.h"
+#include "api/queue.h"
+#include "api/slots.h"
 #include "base/random.h"
 #include "net/address.h"
 
@@ -33,6 +35,8 @@ class Connected {
   virtual api::Fences& fences() = 0;
   virtual api::Events& events() = 0;
   virtual api::Keys& keys() = 0;
+  virtual api::Queue& queue() = 0;
+  virtual api::Slots& slots() = 0;
   virtual std::string caveat() const = 0;
 };
 

@@ -30,6 +30,8 @@ class Client final : public Connected {
   api::Fences& fences() override { return fences_; }
   api::Events& events() override { return events_; }
   api::Keys& keys() override { return keys_; }
+  api::Queue& queue() override { return queue_; }
+  api::Slots& slots() override { return slots_; }
   std::string caveat() const override { return caveat_; }
 
  private:
@@ -38,6 +40,8 @@ class Client final : public Connected {
   HttpFences fences_{link_};
   HttpEvents events_{link_};
   HttpKeys keys_{link_};
+  HttpQueue queue_{link_};
+  HttpSlots slots_{link_};
   std::string caveat_;
 };
 

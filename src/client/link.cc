@@ -99,7 +99,7 @@ Result<Link::Reply> Link::send(const net::HttpRequest& request, bool changes) {
   return reply;
 }
 
-Result<Link::Reply> Link::get(const std::string& path, const Query& query) {
+std::string Link::url_of(const std::string& path, const Query& query) const {
   std::string url = cat(base_, path);
   char separator = '?';
   for (const auto& [name, value] : query) {
@@ -107,7 +107,11 @@ Result<Link::Reply> Link::get(const std::string& path, const Query& query) {
     url += cat(separator, name, "=", percent_encoded(value));
     separator = '&';
   }
-  const net::HttpRequest request{.url = url,
+  return url;
+}
+
+Result<Link::Reply> Link::get(const std::string& path, const Query& query) {
+  const net::HttpRequest request{.url = url_of(path, query),
                                  .body = "",
                                  .headers = headers(),
                                  .timeout = request_.timeout,
@@ -167,13 +171,15 @@ Result<Link::Reply> Link::post_once(const std::string& path, const std::string& 
 }
 
 Result<std::unique_ptr<Watch>> Link::watch(const std::string& resource) {
-  const net::HttpRequest request{
-      .url = cat(base_, "/v1/watch",
-                 resource.empty() ? "" : cat("?resource=", percent_encoded(resource))),
-      .body = "",
-      .headers = headers(),
-      .timeout = request_.timeout,
-      .connect_timeout = request_.timeout};
+  return watch_at("/v1/watch", {{"resource", resource}});
+}
+
+Result<std::unique_ptr<Watch>> Link::watch_at(const std::string& path, const Query& query) {
+  const net::HttpRequest request{.url = url_of(path, query),
+                                 .body = "",
+                                 .headers = headers(),
+                                 .timeout = request_.timeout,
+                                 .connect_timeout = request_.timeout};
   auto watch = net::open_stream_watch(http_, request, "changed", clock_);
   if (auto* stands = std::get_if<std::unique_ptr<Watch>>(&watch)) return std::move(*stands);
   const auto& outcome = std::get<net::HttpOutcome>(watch);

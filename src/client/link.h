@@ -39,6 +39,8 @@ class Link {
 
   // Wakes at every "changed" of /v1/watch.
   Result<std::unique_ptr<Watch>> watch(const std::string& resource);
+  // ... of another such path.
+  Result<std::unique_ptr<Watch>> watch_at(const std::string& path, const Query& query);
 
   // The error that a reply other than 200 tells.
   static Error error_of(const Reply& reply);
@@ -49,6 +51,7 @@ class Link {
   Result<Reply> post_tries(const std::string& path, const std::string& body,
                            std::vector<std::string> headers, int tries, Settles settles);
   std::vector<std::string> headers() const;
+  std::string url_of(const std::string& path, const Query& query) const;
 
   const ConnectRequest request_;
   const Clock& clock_;

@@ -55,6 +55,7 @@ struct ItemLimits {
   Requeue requeue = Requeue::IfNoProgress;
   Millis backoff{1000};  // after the first failure; doubled with each, up to backoff_max
   Millis backoff_max{600'000};
+  bool operator==(const ItemLimits&) const = default;
 };
 Status check_limits(const ItemLimits& limits);
 Millis backoff_after(const ItemLimits& limits, std::uint32_t attempts);
@@ -156,6 +157,7 @@ struct ItemOrder {
   Millis hold{0};  // Reassign: how long it is reserved; zero: the item's claim ttl
 };
 std::string_view word(ItemOrder::What what);
+std::optional<ItemOrder::What> parse_item_order(std::string_view word);
 
 using ItemVerb = std::variant<ClaimItem, StartItem, RenewItem, CheckpointItem, CompleteItem,
                               FailItem, ReleaseItem, TendItem, ItemOrder>;
@@ -196,6 +198,7 @@ enum class ItemCause {
   NotThere,     // there is no such item, or it was dropped
 };
 std::string_view word(ItemCause cause);
+std::optional<ItemCause> parse_item_cause(std::string_view word);
 
 struct ItemDecision {
   ItemOutcome outcome = ItemOutcome::Lost;

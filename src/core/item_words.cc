@@ -58,6 +58,12 @@ std::optional<LastWord> parse_last_word(std::string_view word) {
   return value_of(kLastWords, word);
 }
 std::string_view word(ItemCause cause) { return word_of(kItemCauses, cause); }
+std::optional<ItemCause> parse_item_cause(std::string_view word) {
+  return value_of(kItemCauses, word);
+}
 std::string_view word(ItemOrder::What what) { return word_of(kOrders, what); }
+std::optional<ItemOrder::What> parse_item_order(std::string_view word) {
+  return value_of(kOrders, word);
+}
 
 }  // namespace stint::core

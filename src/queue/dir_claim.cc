@@ -15,6 +15,18 @@ void sooner(std::optional<Millis>& next, Millis other) {
   next = next ? std::min(*next, at) : at;
 }
 
+api::ItemGroup group_of(const Place& place) {
+  switch (place.state) {
+    case core::ItemState::Claimed: return api::ItemGroup::Claimed;
+    case core::ItemState::Parked: return api::ItemGroup::Parked;
+    case core::ItemState::Failed:
+    case core::ItemState::Cancelled:
+    case core::ItemState::Done: return api::ItemGroup::Ended;
+    case core::ItemState::Waiting: break;
+  }
+  return place.path.starts_with("later/") ? api::ItemGroup::Later : api::ItemGroup::Ready;
+}
+
 }  // namespace
 
 Status DirQueue::configure(const api::QueueConfig& config) {
@@ -342,9 +354,16 @@ Result<std::vector<api::QueueItem>> DirQueue::list(const api::ItemPage& page) {
   for (const char* folder : {"queue", "later", "parked", "failed", "cancelled", "done"}) {
     add(folder, "", folder);
   }
+  auto cursor = api::parse_cursor(page);
+  if (!cursor) return cursor.error();
+  std::ranges::sort(places, {}, [](const Place& place) {
+    return std::pair(group_of(place), std::string_view(place.suffix));
+  });
   std::vector<api::QueueItem> out;
   for (const Place& place : places) {
     if (out.size() >= page.limit) break;
+    const auto at = std::pair(group_of(place), std::string_view(place.suffix));
+    if (at <= std::pair(cursor->group, std::string_view(cursor->suffix))) continue;
     auto id = core::ItemId::parse(cat(page.queue.text(), "-", place.suffix));
     if (!id) continue;
     auto seen = seen_of(*here, *id, place);
@@ -364,13 +383,15 @@ Result<api::QueueCounts> DirQueue::count(const core::QueueName& queue) {
   if (!here) return here.error();
   api::QueueCounts counts;
   const auto waiting = here->list("queue");
+  counts.ready = waiting.size();
   counts.waiting = waiting.size() + here->list("later").size();
   for (const std::string& worker : here->list("claimed")) {
     counts.claimed += here->list(cat("claimed/", worker)).size();
   }
   counts.parked = here->list("parked").size();
-  counts.finished =
-      here->list("done").size() + here->list("failed").size() + here->list("cancelled").size();
+  counts.failed = here->list("failed").size();
+  counts.done = here->list("done").size();
+  counts.finished = counts.done + counts.failed + here->list("cancelled").size();
   if (!waiting.empty()) {
     if (const auto at = here->changed(cat("queue/", waiting.front()))) {
       counts.oldest = WallTime(std::chrono::floor<Millis>(*at));

@@ -311,9 +311,44 @@ Status read_jobs(const std::string& path, const toml::node& node, const FindZone
   return {};
 }
 
+// A wrong queue is an error of the file: whoever works on it would go by other limits.
+Status read_queues(const std::string& path, const toml::node& node,
+                   std::vector<api::QueueConfig>& out) {
+  const toml::table* queues = node.as_table();
+  if (queues == nullptr) return at(path, node.source(), "queue must be tables: [queue.NAME]");
+  for (const auto& [key, value] : *queues) {
+    auto name = core::QueueName::parse(key.str());
+    if (!name) return at(path, key.source(), name.error().message);
+    const toml::table* table = value.as_table();
+    if (table == nullptr) return at(path, value.source(), "a queue must be a table");
+    api::QueueConfig config{.name = *name, .limits = {}};
+    for (const auto& [limit, told] : *table) {
+      const auto* text = told.as_string();
+      const auto* number = told.as_integer();
+      if (text == nullptr && number == nullptr) {
+        return at(path, told.source(),
+                  cat("queue ", quoted(key.str()), ": ", limit.str(), ": a string or a number"));
+      }
+      auto set = api::declare_limit(config.limits, limit.str(),
+                                    text != nullptr ? text->get() : cat(number->get()));
+      if (!set) {
+        return at(path, told.source(),
+                  cat("queue ", quoted(key.str()), ": ", limit.str(), ": ", set.error().message));
+      }
+    }
+    if (auto fine = core::check_limits(config.limits); !fine) {
+      return at(path, table->source(),
+                cat("queue ", quoted(key.str()), ": ", fine.error().message));
+    }
+    out.push_back(std::move(config));
+  }
+  return {};
+}
+
 Status read_top(const std::string& path, std::string_view key, const toml::node& node,
                 const FindZone& find_zone, Config& out) {
   if (key == "job") return read_jobs(path, node, find_zone, out);
+  if (key == "queue") return read_queues(path, node, out.queues);
   if (key == "concurrency") {
     const auto value = node.value<std::int64_t>();
     if (!value || !node.is_integer() || *value < 1 || *value > kMostConcurrency) {
@@ -345,16 +380,29 @@ Result<Config> parse_config(const std::string& text, const std::string& path,
   Config out;
   for (const auto& [key, node] : parsed.table()) {
     const std::string_view name = key.str();
-    if (name != "job" && name != "store" && name != "concurrency" && name != "stagger") {
-      return at(
-          path, key.source(),
-          cat("unknown key ", quoted(name), " (known: store, concurrency, stagger, [job.NAME])"));
+    constexpr std::array<std::string_view, 5> kTopKeys = {"job", "queue", "store", "concurrency",
+                                                          "stagger"};
+    if (std::ranges::find(kTopKeys, name) == kTopKeys.end()) {
+      return at(path, key.source(),
+                cat("unknown key ", quoted(name),
+                    " (known: store, concurrency, stagger, [job.NAME], [queue.NAME])"));
     }
     if (auto ok = read_top(path, name, node, find_zone, out); !ok) return ok.error();
   }
-  if (out.jobs.empty() && out.problems.empty()) {
+  if (out.jobs.empty() && out.problems.empty() && out.queues.empty()) {
     return invalid(
         cat(path, ": there is no job in it; a job is [job.NAME] with schedule and command"));
+  }
+  return out;
+}
+
+Result<std::vector<api::QueueConfig>> parse_queues(const std::string& text,
+                                                   const std::string& path) {
+  const toml::parse_result parsed = toml::parse(text);
+  if (!parsed) return at(path, parsed.error().source(), parsed.error().description());
+  std::vector<api::QueueConfig> out;
+  if (const toml::node* node = parsed.table().get("queue")) {
+    if (auto ok = read_queues(path, *node, out); !ok) return ok.error();
   }
   return out;
 }

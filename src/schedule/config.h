@@ -1,4 +1,4 @@
-// stint.toml: which jobs there are. Checked when it is loaded, with line and column.
+// stint.toml: which jobs and queues there are. Checked when it is loaded, with line and column.
 //
 // What is wrong with the file as a whole is an error. What is wrong with one job is that job's
 // problem: the others go on.
@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/queue.h"
 #include "core/slots.h"
 #include "holder/taking.h"
 
@@ -33,7 +34,8 @@ struct Config {
   std::size_t concurrency = 0;  // zero: no limit
   Millis stagger{1000};
   std::vector<JobConfig> jobs;
-  std::vector<Error> problems;  // of jobs that were left out
+  std::vector<api::QueueConfig> queues;  // [queue.NAME]
+  std::vector<Error> problems;           // of jobs that were left out
 };
 
 using FindZone = std::function<Result<core::Zone>(const std::string& name)>;
@@ -41,5 +43,9 @@ using FindZone = std::function<Result<core::Zone>(const std::string& name)>;
 // `path` is for the messages: "stint.toml:3:12: ...".
 Result<Config> parse_config(const std::string& text, const std::string& path,
                             const FindZone& find_zone);
+
+// The tables [queue.NAME] alone, of any file that may have some.
+Result<std::vector<api::QueueConfig>> parse_queues(const std::string& text,
+                                                   const std::string& path);
 
 }  // namespace stint::schedule

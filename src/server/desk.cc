@@ -12,6 +12,14 @@ namespace {
 
 constexpr Millis kKeysAtTheLatest{5000};
 constexpr Millis kUseNoted{3'600'000};
+// Fifty follow-ups and a result, each 64 KiB, and twice that as JSON.
+constexpr std::size_t kMostCompletion = std::size_t{8} << 20U;
+constexpr Millis kTendAtFirst{250};
+
+std::size_t most_body(const ServeLimits& limits, const Route& route) {
+  return route.path == "/v1/queues/complete" ? std::max(limits.body_bytes, kMostCompletion)
+                                             : limits.body_bytes;
+}
 
 bool is_health(const Route& route) { return route.path == "/healthz" || route.path == "/readyz"; }
 
@@ -45,7 +53,7 @@ Status Desk::open() {
   }
   id_prefix_ = serve_.random->id_hex().substr(0, 8);
   net::http::Limits limits = serve_.limits.http;
-  limits.body_bytes = serve_.limits.body_bytes;
+  limits.body_bytes = std::max(serve_.limits.body_bytes, kMostCompletion);
   auto http = net::http::Server::start({.listen = serve_.listen,
                                         .upstream = {},
                                         .limits = limits,
@@ -61,7 +69,13 @@ Status Desk::open() {
     waiters_ = std::make_unique<Waiters>(
         serve_, clock_, *http_, *wakes_, metrics_,
         [this](const VisitPtr& visit, Answer answer) { finish(visit, std::move(answer)); });
+    line_ = std::make_unique<QueueLine>(
+        clock_, *http_, *wakes_, metrics_,
+        [this](const VisitPtr& visit, Answer answer) { finish(visit, std::move(answer)); });
     streams_ = std::make_unique<Streams>(serve_, *http_, *wakes_, metrics_);
+    if (serve_.backend.queue != nullptr && serve_.limits.tend_every.count() > 0) {
+      tend_in(kTendAtFirst);
+    }
     if (serve_.backend.keys == nullptr) return;
     if (auto watch = serve_.backend.keys->watch()) {
       key_watch_ = std::move(*watch);
@@ -96,6 +110,7 @@ bool Desk::stop(Millis patience) {
   http_->post([this] {
     stopping_ = true;
     if (waiters_) waiters_->close();
+    if (line_) line_->close();
     if (streams_) streams_->close();
   });
   const bool clean = http_->stop(patience);
@@ -103,6 +118,7 @@ bool Desk::stop(Millis patience) {
   key_watching_.reset();
   key_watch_.reset();
   streams_.reset();
+  line_.reset();
   waiters_.reset();
   wakes_.reset();
   return clean;
@@ -227,6 +243,7 @@ std::shared_ptr<Request> Desk::request_of(const VisitPtr& visit) {
   return std::make_shared<Request>(Request{.serve = serve_,
                                            .clock = clock_,
                                            .metrics = metrics_,
+                                           .claims = claims_,
                                            .caller = visit->caller,
                                            .query = visit->target.query,
                                            .body = {},
@@ -241,19 +258,20 @@ void Desk::serve(const VisitPtr& visit) {
   }
   if (route.path == "/v1/waiters") return finish(visit, ok(waiters_->to_json(visit->caller)));
   if (route.method == "POST") {
-    visit->call->collect(serve_.limits.body_bytes,
-                         [this, visit](const std::string& body) { take_body(visit, body); });
+    const std::size_t most = most_body(serve_.limits, route);
+    if (const auto length = visit->call->head().fields.first("Content-Length")) {
+      const auto bytes = parse_digits(*length);
+      if (!bytes || *bytes > most) {
+        return finish(visit,
+                      error_answer(413, invalid(cat("the body is longer than ", most, " bytes"))));
+      }
+    }
+    visit->call->collect(most, [this, visit](const std::string& body) { take_body(visit, body); });
     return;
   }
-  if (route.path == "/metrics") {
-    Answer answer = ok(metrics_.text({.connections = http_->connections(),
-                                      .version = serve_.version,
-                                      .generation = serve_.backend.leases->generation().hex()}));
-    answer.type = "text/plain; version=0.0.4; charset=utf-8";
-    return finish(visit, std::move(answer));
-  }
+  if (route.path == "/metrics") return serve_metrics(visit);
   const bool ledger = route.path == "/v1/events" && wants_stream(visit->call->head());
-  if (ledger || route.path == "/v1/watch") return serve_stream(visit);
+  if (ledger || route.path.ends_with("/watch")) return serve_stream(visit);
   run(visit, request_of(visit));
 }
 
@@ -268,6 +286,15 @@ void Desk::serve_stream(const VisitPtr& visit) {
     return found == visit->target.query.end() ? std::string() : found->second;
   };
   const Caller& caller = visit->caller;
+  if (visit->route->path != "/v1/watch" && visit->route->path != "/v1/events") {
+    const bool jobs = visit->route->path == "/v1/jobs/watch";
+    auto topic =
+        jobs ? Result<std::string>(Wakes::of_jobs()) : watched_queue(caller, visit->target.query);
+    if (!topic) return finish(visit, fault_answer(topic.error()));
+    metrics_.answered(200);
+    note(*visit, 200);
+    return streams_->watch(visit, *topic);
+  }
   if (visit->route->path == "/v1/watch") {
     const std::string resource = asked("resource");
     if (!resource.empty()) {
@@ -318,6 +345,7 @@ void Desk::take_body(const VisitPtr& visit, const std::string& body) {
   if (!parsed) return finish(visit, fault_answer(parsed.error()));
   request->body = std::move(*parsed);
   if (visit->route->path == "/v1/acquire") return run_acquire(visit, request);
+  if (visit->route->path == "/v1/queues/claim") return run_claim(visit, request);
   run(visit, request);
 }
 
@@ -405,7 +433,7 @@ void Desk::run(const VisitPtr& visit, const std::shared_ptr<Request>& request) {
   const bool queued = http_->work([this, visit, request] {
     --metrics_.queued;
     const MonoTime began = clock_.mono();
-    Answer answer = visit->route->run(*request);
+    Answer answer = run_route(*visit->route, *request);
     metrics_.store_time.observe(clock_.mono() - began);
     finish(visit, std::move(answer));
   });

@@ -6,6 +6,7 @@
 
 #include "server/gatekeeper.h"
 #include "server/metrics.h"
+#include "server/queue_line.h"
 #include "server/streams.h"
 #include "server/visit.h"
 #include "server/waiters.h"
@@ -40,6 +41,10 @@ class Desk final : public Server, public net::http::Handler {
   // all of a turn.
   bool gather(const VisitPtr& visit, const std::shared_ptr<Request>& request);
   void run_gathered();
+  void run_claim(const VisitPtr& visit, const std::shared_ptr<Request>& request);
+  void serve_metrics(const VisitPtr& visit);
+  // The janitor: no server leads, each looks after all queues, at its own pace.
+  void tend_in(Millis time);
   void run_acquire(const VisitPtr& visit, const std::shared_ptr<Request>& request);
   std::optional<std::string> read_once(const VisitPtr& visit, Request& request,
                                        const std::string& body) const;
@@ -53,6 +58,7 @@ class Desk final : public Server, public net::http::Handler {
   const ServeRequest serve_;
   const Clock& clock_;
   Metrics metrics_;
+  ClaimBook claims_;
   Gatekeeper keeper_;
   std::unique_ptr<Wakes::Subscription> key_wakes_;
   std::atomic<std::uint64_t> next_id_{1};
@@ -70,6 +76,7 @@ class Desk final : public Server, public net::http::Handler {
   std::unique_ptr<net::http::Server> http_;
   std::unique_ptr<Wakes> wakes_;
   std::unique_ptr<Waiters> waiters_;
+  std::unique_ptr<QueueLine> line_;
   std::unique_ptr<Streams> streams_;
   std::unique_ptr<Watch> key_watch_;
   std::unique_ptr<net::http::Watching> key_watching_;

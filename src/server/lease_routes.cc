@@ -11,15 +11,6 @@ namespace {
 constexpr std::size_t kMostListed = 16;     // resources in one acquire
 constexpr std::size_t kMostRenewed = 1000;  // leases in one renew
 
-// A claim that the caller can have again by asking again with the same idempotency key, and that
-// nobody can have who does not know the caller's API key.
-Claim make_claim(const Request& request, Random& random) {
-  if (request.once_key.empty()) return Claim::make(random);
-  const std::string made =
-      to_hex(sha256(cat("claim\n", request.caller.bearer, "\n", request.once_key)));
-  return *Claim::parse(std::string_view(made).substr(0, 32));
-}
-
 Result<api::Grip> read_grip(Request& request, JsonFields& in) {
   auto resource = read_resource(request, in);
   if (!resource) return resource.error();
@@ -119,6 +110,13 @@ Answer renew_many(Request& request, const JsonValue::List& leases, Millis ttl) {
 
 }  // namespace
 
+Claim make_claim(const Request& request) {
+  if (request.once_key.empty()) return Claim::make(*request.serve.random);
+  const std::string made =
+      to_hex(sha256(cat("claim\n", request.caller.bearer, "\n", request.once_key)));
+  return *Claim::parse(std::string_view(made).substr(0, 32));
+}
+
 namespace {
 
 // Sorted: whoever takes several takes them in the same order.
@@ -172,8 +170,7 @@ Result<Bid> read_bid(Request& request) {
   if (!resources) return resources.error();
   auto owner = request.caller.owner(label.empty() ? "run" : label);
   if (!owner) return owner.error();
-  auto claim = claim_text.empty() ? Result<Claim>(make_claim(request, *request.serve.random))
-                                  : Claim::parse(claim_text);
+  auto claim = claim_text.empty() ? Result<Claim>(make_claim(request)) : Claim::parse(claim_text);
   if (!claim) return std::move(claim.error()).during("reading 'claim'");
   std::optional<Claim> retake;
   if (!retake_text.empty()) {

@@ -227,6 +227,7 @@ Answer create_key(Request& request) {
   auto made = request.serve.backend.keys->create(wanted, request.caller.name());
   if (!made) return fault_answer(made.error());
   std::string out = api::to_json(made->key);
+  request.kept = out;  // a secret is told once, and never kept
   out.pop_back();
   return ok(cat(out, ",\"secret\":\"", made->secret, "\"}"));
 }

@@ -1,5 +1,6 @@
 #include "server/metrics.h"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "api/wire.h"
@@ -17,7 +18,7 @@ struct Family {
   std::string_view label;
   std::string_view help;
 };
-constexpr std::array<Family, 9> kFamilies = {{
+constexpr std::array<Family, 10> kFamilies = {{
     {"stint_grants_total", "reason", "Leases granted, by how ownership moved."},
     {"stint_refusals_total", "reason", "Requests refused, by reason."},
     {"stint_renewals_total", "", "Renewals that took effect."},
@@ -27,6 +28,7 @@ constexpr std::array<Family, 9> kFamilies = {{
     {"stint_stale_writes_refused_total", "guard", "Writes that a guard refused, by guard."},
     {"stint_scheduled_skipped_overlap_total", "",
      "Scheduled slots that were skipped because the one before still ran."},
+    {"stint_scheduled_slots_total", "state", "Scheduled slots that ended, by how."},
     {"stint_http_requests_total", "status", "Requests answered, by status."},
 }};
 
@@ -46,6 +48,38 @@ void gauge(std::string& out, std::string_view name, std::string_view help, std::
 }
 
 std::string first_part(const std::string& owner) { return owner.substr(0, owner.find('/')); }
+
+void write_queues(std::string& out, const Metrics::Facts& facts, WallTime now) {
+  head(out, "stint_queue_items", "Items of a queue by state, counted up to 10000.", "gauge");
+  for (const auto& [name, counts] : facts.queues) {
+    const std::array<std::pair<std::string_view, std::size_t>, 6> states = {
+        {{"ready", counts.ready},
+         {"later", counts.waiting - std::min(counts.ready, counts.waiting)},
+         {"claimed", counts.claimed},
+         {"parked", counts.parked},
+         {"failed", counts.failed},
+         {"done", counts.done}}};
+    for (const auto& [state, count] : states) {
+      out += cat("stint_queue_items{queue=\"", name, "\",state=\"", state, "\"} ", count, "\n");
+    }
+  }
+  head(out, "stint_queue_oldest_seconds", "Since the item that is next was put.", "gauge");
+  for (const auto& [name, counts] : facts.queues) {
+    const Millis age =
+        counts.oldest ? std::chrono::duration_cast<Millis>(now - *counts.oldest) : Millis(0);
+    out += cat("stint_queue_oldest_seconds{queue=\"", name, "\"} ",
+               number(static_cast<double>(std::max<std::int64_t>(age.count(), 0)) / 1e3), "\n");
+  }
+  const auto counter = [&](std::string_view name, std::string_view help, std::uint64_t value) {
+    head(out, name, help, "counter");
+    out += cat(name, " ", value, "\n");
+  };
+  counter("stint_queue_puts_total", "Items put.", facts.traffic.puts);
+  counter("stint_queue_claims_total", "Claims given.", facts.traffic.claims);
+  counter("stint_queue_completions_total", "Items completed.", facts.traffic.completions);
+  counter("stint_queue_stale_refused_total", "Verbs refused for their epoch.", facts.traffic.stale);
+  counter("stint_queue_parked_total", "Items that the janitor parked.", facts.traffic.parked);
+}
 
 bool after_unclean_end(core::Reason reason) {
   switch (reason) {
@@ -186,6 +220,11 @@ void Metrics::event(std::string_view kind) {
   if (kind == "skipped_overlap") count("stint_scheduled_skipped_overlap_total", "");
 }
 
+void Metrics::slot_ended(core::SlotState state) {
+  count("stint_scheduled_slots_total", std::string(core::word(state)));
+  if (state == core::SlotState::SkippedOverlap) count("stint_scheduled_skipped_overlap_total", "");
+}
+
 void Metrics::answered(int status) { count("stint_http_requests_total", cat(status)); }
 void Metrics::denied(std::string_view reason) {
   count("stint_refusals_total", std::string(reason));
@@ -227,6 +266,7 @@ std::string Metrics::text(const Facts& facts) {
   gauge(out, "stint_store_queue", "Requests that wait for the store.", queued.load());
   gauge(out, "stint_connections", "Connections that are open.",
         static_cast<std::int64_t>(facts.connections));
+  write_queues(out, facts, clock_.wall());
   head(out, "stint_build_info", "The version that answers; always 1.", "gauge");
   out += cat("stint_build_info{version=\"", facts.version, "\",generation=\"", facts.generation,
              "\"} 1\n");

@@ -7,11 +7,15 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "api/lease.h"
+#include "api/queue.h"
 #include "base/mutex.h"
 #include "base/time.h"
 #include "core/fence.h"
+#include "core/slots.h"
 
 namespace stint::server {
 
@@ -39,6 +43,7 @@ class Metrics {
   void answered(int status);
   void denied(std::string_view reason);
   void event(std::string_view kind);
+  void slot_ended(core::SlotState state);
 
   Histogram store_time;    // how long a call of the store took
   Histogram request_time;  // from head to answer
@@ -51,6 +56,8 @@ class Metrics {
     std::size_t connections = 0;
     std::string version;
     std::string generation;
+    std::vector<std::pair<std::string, api::QueueCounts>> queues;
+    api::QueueTraffic traffic;
   };
   std::string text(const Facts& facts);
 

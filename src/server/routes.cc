@@ -18,6 +18,16 @@ constexpr api::Rights kAdmin = rights(Right::Admin);
 constexpr api::Rights kLooker = static_cast<api::Rights>(Right::Read | Right::Acquire) |
                                 rights(Right::Admit) | rights(Right::Operate);
 constexpr api::Rights kAnybody = 0xff;
+constexpr api::Rights kScheduler = rights(Right::Schedule);
+constexpr api::Rights kJobKeeper = static_cast<api::Rights>(Right::Schedule | Right::Operate);
+constexpr api::Rights kJobLooker =
+    static_cast<api::Rights>(Right::Read | Right::Schedule) | rights(Right::Operate);
+constexpr api::Rights kOnce = static_cast<api::Rights>(Right::Schedule | Right::Acquire);
+constexpr api::Rights kOnceLooker = kOnce | rights(Right::Read);
+constexpr api::Rights kWorker = rights(Right::Queue);
+constexpr api::Rights kQueueKeeper = static_cast<api::Rights>(Right::Queue | Right::Operate);
+constexpr api::Rights kQueueLooker =
+    static_cast<api::Rights>(Right::Read | Right::Queue) | rights(Right::Operate);
 
 constexpr std::array kRoutes = {
     Route{
@@ -42,7 +52,7 @@ constexpr std::array kRoutes = {
     Route{"POST", "/v1/revoke", kOperator, revoke, "End the lease by order; the token moves.",
           "OrderRequest", "Held", "410 422"},
     Route{"POST", "/v1/forget", kOperator, forget, "Drop the record of a free resource.",
-          "ForgetRequest", "Floor", "409"},
+          "ForgetRequest", "Floor", "409 422", Keeps::Again},
     Route{"GET", "/v1/lease", kLooker, get_lease, "One lease as it stands.", "resource!", "Lease",
           ""},
     Route{"GET", "/v1/leases", kReader, list_leases,
@@ -59,7 +69,7 @@ constexpr std::array kRoutes = {
           "prefix after limit newest", "Events", ""},
     Route{"POST", "/v1/events", static_cast<api::Rights>(Right::Acquire | Right::Admit),
           record_event, "Write a line into the ledger: what a holder or a guard has to tell.",
-          "EventRequest", "Recorded", ""},
+          "EventRequest", "Recorded", "422", Keeps::Unsure},
     Route{"GET", "/v1/watch", kLooker, nullptr,
           "Server-Sent Events: one 'changed' whenever the resource (without one: the ledger) may "
           "have "
@@ -73,26 +83,128 @@ constexpr std::array kRoutes = {
           "resource!", "Targets", ""},
     Route{"POST", "/v1/fences/remember", static_cast<api::Rights>(Right::Acquire | Right::Admit),
           remember_targets, "Remember targets before they are sealed.", "RememberRequest",
-          "FenceAnswer", "412 428"},
+          "FenceAnswer", "412 422 428", Keeps::Bound},
     Route{"POST", "/v1/fences/forget", kOperator, forget_target,
-          "A target is no longer sealed for the resource.", "ForgetTargetRequest", "Forgotten", ""},
+          "A target is no longer sealed for the resource.", "ForgetTargetRequest", "Forgotten",
+          "422", Keeps::Again},
     Route{"POST", "/v1/fences/admit", kGuard, admit, "May a write with this token land?",
-          "FenceRequest", "FenceAnswer", "409 412 428"},
+          "FenceRequest", "FenceAnswer", "409 412 422 428", Keeps::Bound},
     Route{"POST", "/v1/fences/seal", kGuard, seal, "Raise the fence without writing.",
-          "FenceRequest", "FenceAnswer", "412 428"},
+          "FenceRequest", "FenceAnswer", "412 422 428", Keeps::Bound},
     Route{"GET", "/v1/fences", kLooker, get_fence, "The fence of a target.", "target!", "Fence",
           ""},
     Route{"POST", "/v1/fences/begin", kGuard, begin_act, "The intent of 'stint admit'.",
-          "ActRequest", "FenceAnswer", "409 412 428"},
+          "ActRequest", "FenceAnswer", "409 412 422 428", Keeps::Bound},
     Route{"POST", "/v1/fences/finish", kGuard, finish_act, "Its result.", "ActRequest",
-          "FenceAnswer", "412 428"},
+          "FenceAnswer", "412 422 428", Keeps::Bound},
     Route{"GET", "/v1/fences/act", kLooker, get_act, "Intent and result of 'stint admit'.",
           "name! key!", "Act", ""},
     Route{"GET", "/v1/keys", kAdmin, list_keys, "The keys, without their secrets.", "", "Keys", ""},
     Route{"POST", "/v1/keys", kAdmin, create_key, "Make a key; its secret is told once.",
-          "KeyRequest", "CreatedKey", ""},
+          "KeyRequest", "CreatedKey", "422", Keeps::Unsure},
     Route{"POST", "/v1/keys/revoke", kAdmin, revoke_key, "Revoke a key.", "RevokeKeyRequest", "Key",
+          "422", Keeps::Again},
+    Route{"GET", "/v1/queues", kQueueLooker, list_queues, "The queues, and how much is in each.",
+          "", "Queues", ""},
+    Route{"GET", "/v1/queues/queue", kQueueLooker, get_queue, "One queue.", "queue!", "Queue", ""},
+    Route{"GET", "/v1/queues/items", kQueueLooker, list_items,
+          "Items of a queue without their contents, by pages: claimed ones first.",
+          "queue! state after limit", "Items", ""},
+    Route{"GET", "/v1/queues/item", kQueueLooker, get_item, "One item with its contents.", "id!",
+          "Item", "410"},
+    Route{"GET", "/v1/queues/watch", kQueueLooker, nullptr,
+          "Server-Sent Events: one 'changed' whenever there may be something to claim in the "
+          "queue, or an operator may have moved the item.",
+          "queue id", "Stream", ""},
+    Route{"POST", "/v1/queues/configure", kQueueKeeper, configure_queue,
+          "Make a queue, or change its limits for later items.", "QueueRequest", "QueueLimits",
+          "422", Keeps::Again},
+    Route{"POST", "/v1/queues/put", kWorker, put_item, "Put an item.", "PutRequest", "PutAnswer",
+          "422", Keeps::ItselfOrUnsure},
+    Route{"POST", "/v1/queues/claim", kWorker, claim_item,
+          "Claim the next item; 'item' is null when there is none. With wait_ms the request is "
+          "held open until there is one. A replayed claim with granted_ttl_ms 0 is over.",
+          "ClaimRequest", "ClaimAnswer", "422", Keeps::ItselfOrUnsure},
+    Route{"POST", "/v1/queues/start", kWorker, start_item, "The work of this claim has begun.",
+          "ItemRequest", "ItemDone", "410 422", Keeps::Bound},
+    Route{"POST", "/v1/queues/renew", kWorker, renew_item, "Prolong a claim. Never replayed.",
+          "ItemRequest", "ItemDone", "410"},
+    Route{"POST", "/v1/queues/checkpoint", kWorker, checkpoint_item,
+          "Progress, and what the next claimant receives.", "ItemRequest", "ItemDone", "410 422",
+          Keeps::Bound},
+    Route{"POST", "/v1/queues/complete", kWorker, complete_item,
+          "Result, state and follow-ups in one step. Again is done, too.", "ItemRequest",
+          "ItemDone", "410 422", Keeps::ItselfOrBound},
+    Route{"POST", "/v1/queues/fail", kWorker, fail_item,
+          "It failed, or is to be tried later. Again is done, too.", "ItemRequest", "ItemDone",
+          "410 422", Keeps::Bound},
+    Route{"POST", "/v1/queues/release", kWorker, release_item,
+          "Give it back, with no attempt used up. Again is done, too.", "ItemRequest", "ItemDone",
+          "410 422", Keeps::Bound},
+    Route{"POST", "/v1/queues/park", kOperator, park_item, "Nobody claims it until further word.",
+          "ItemOrder", "ItemDone", "410 422", Keeps::Again},
+    Route{"POST", "/v1/queues/requeue", kOperator, requeue_item, "It is to be claimed again.",
+          "ItemOrder", "ItemDone", "410 422", Keeps::Again},
+    Route{"POST", "/v1/queues/reassign", kOperator, reassign_item,
+          "Only the named owner may claim it for a while.", "ItemOrder", "ItemDone", "410 422",
+          Keeps::Again},
+    Route{"POST", "/v1/queues/cancel", kOperator, cancel_item,
+          "It is not to be done; a worker that is at it is stopped.", "ItemOrder", "ItemDone",
+          "410 422", Keeps::Again},
+    Route{"POST", "/v1/queues/replay", kOperator, replay_item, "A finished item, once more.",
+          "ItemOrder", "ItemDone", "410 422", Keeps::Again},
+    Route{"POST", "/v1/queues/drop", kOperator, drop_item, "Remove it with all its contents.",
+          "ItemOrder", "ItemDone", "410 422", Keeps::Again},
+    Route{"POST", "/v1/queues/tend", kQueueKeeper, tend_queue,
+          "The janitor's step: settle claims that ran out or stalled.", "QueueName", "Tended",
+          "422", Keeps::Bound},
+    Route{"GET", "/v1/jobs", kJobLooker, list_jobs, "The jobs that the store knows.", "", "Jobs",
           ""},
+    Route{"GET", "/v1/jobs/open", kJobLooker, list_open_jobs, "Jobs that have something open.", "",
+          "JobNames", ""},
+    Route{"GET", "/v1/jobs/now", kJobLooker, job_clock, "The clock that says what is due.", "",
+          "JobClock", ""},
+    Route{"GET", "/v1/jobs/slots", kJobLooker, list_slots,
+          "What became of a job's slots, oldest first.", "job! limit", "Slots", ""},
+    Route{"GET", "/v1/jobs/history", kJobLooker, job_history,
+          "The job's record, its ended slots, and the ranges that were dropped.", "job! limit",
+          "JobHistory", ""},
+    Route{"GET", "/v1/jobs/watch", kJobLooker, nullptr,
+          "Server-Sent Events: one 'changed' whenever something was asked for by hand.", "",
+          "Stream", ""},
+    Route{"POST", "/v1/jobs/decide", kScheduler, decide_jobs,
+          "What to run and what to drop: one commit a job, each with its own result.",
+          "DecideRequest", "Decisions", "422", Keeps::Bound},
+    Route{"POST", "/v1/jobs/keep", kScheduler, keep_job, "The assignment of due slots goes on.",
+          "JobName", "Done", "422", Keeps::Bound},
+    Route{"POST", "/v1/jobs/claim", kScheduler, claim_slot, "A lease was taken for the slot.",
+          "SlotRequest", "Done", "410 422", Keeps::Bound},
+    Route{"POST", "/v1/jobs/start", kScheduler, start_slot, "From here on it may have started.",
+          "SlotRequest", "Done", "410 422", Keeps::Bound},
+    Route{"POST", "/v1/jobs/running", kScheduler, running_slot, "It has started.", "SlotRequest",
+          "Done", "410 422", Keeps::Bound},
+    Route{"POST", "/v1/jobs/hand_back", kScheduler, hand_back_slot,
+          "Claimed, and not to be started now.", "SlotRequest", "Done", "410 422", Keeps::Bound},
+    Route{"POST", "/v1/jobs/end", kScheduler, end_slot, "How it ended.", "SlotRequest", "SlotEnd",
+          "410 422", Keeps::Bound},
+    Route{"POST", "/v1/jobs/skip", kScheduler, skip_slot, "A due slot that is not to run.",
+          "SkipRequest", "SlotEnd", "410 422", Keeps::Bound},
+    Route{"POST", "/v1/jobs/add", kScheduler, add_slot, "A slot that is asked for.", "AddRequest",
+          "SlotAdded", "422", Keeps::Unsure},
+    Route{"POST", "/v1/jobs/trigger", kJobKeeper, trigger_job,
+          "Run it now, by whichever scheduler comes first.", "JobRequest", "SlotAdded", "422",
+          Keeps::Unsure},
+    Route{"POST", "/v1/jobs/pause", kJobKeeper, pause_job,
+          "Its slots are recorded as skipped_paused.", "JobRequest", "Paused", "422", Keeps::Again},
+    Route{"POST", "/v1/jobs/resume", kJobKeeper, resume_job,
+          "It goes on; what came due meanwhile is not run.", "JobRequest", "Paused", "422",
+          Keeps::Again},
+    Route{"GET", "/v1/once", kOnceLooker, get_once, "What is known of a key of 'stint once'.",
+          "key!", "OnceRecord", ""},
+    Route{"POST", "/v1/once/start", kOnce, start_once, "Recorded before the command is run.",
+          "OnceRequest", "Done", "410 422", Keeps::Bound},
+    Route{"POST", "/v1/once/end", kOnce, end_once, "Recorded after it.", "OnceRequest", "Done",
+          "410 422", Keeps::Bound},
     Route{"GET", "/metrics", kReader, nullptr, "Prometheus text.", "", "Text", ""},
     Route{"GET", "/healthz", 0, nullptr, "Whether the process answers.", "", "Health", ""},
     Route{"GET", "/readyz", 0, nullptr, "Whether it takes requests and reaches its store.", "",
@@ -103,6 +215,60 @@ constexpr std::array kRoutes = {
 }  // namespace
 
 std::span<const Route> routes() { return kRoutes; }
+
+namespace {
+
+// {"a":1} becomes {"a":1,"replayed":true,"age_ms":5}.
+Answer replayed_answer(const api::Bound& bound) {
+  auto kept = JsonValue::parse(bound.body);
+  const bool says = kept && JsonFields(*kept).find("replayed") != nullptr;
+  std::string body = bound.body;
+  if (body.ends_with('}')) {
+    body.pop_back();
+    body += cat(body.size() > 1 ? "," : "", says ? "" : "\"replayed\":true,",
+                "\"age_ms\":", bound.age.count(), "}");
+  }
+  return ok(std::move(body));
+}
+
+Keeps keeps_here(const Route& route, const Request& request) {
+  const bool can =
+      request.serve.backend.queue != nullptr && request.serve.backend.queue->keeps_answers();
+  if (route.keeps == Keeps::ItselfOrBound) return can ? Keeps::Itself : Keeps::Bound;
+  if (route.keeps == Keeps::ItselfOrUnsure) return can ? Keeps::Itself : Keeps::Unsure;
+  return route.keeps;
+}
+
+}  // namespace
+
+Answer run_route(const Route& route, Request& request) {
+  const Keeps keeps = keeps_here(route, request);
+  api::KeptAnswers* answers = request.serve.backend.answers;
+  if (!request.once || keeps == Keeps::Itself || answers == nullptr) return route.run(request);
+  auto bound = answers->bind(*request.once);
+  if (!bound) return fault_answer(bound.error());
+  if (bound->before && !bound->body.empty()) return replayed_answer(*bound);
+  if (bound->before && keeps == Keeps::Unsure) {
+    return fault_answer({Code::UnknownOutcome,
+                         "this request was begun before, and how it ended was not kept: look "
+                         "whether it was done"});
+  }
+  const api::Once once = *request.once;
+  Answer answer = route.run(request);
+  if (keeps == Keeps::Bound) {
+    // A body that is wrong may be mended under the same key.
+    if (answer.status == status_of(Code::Invalid) && !bound->before) (void)answers->forget(once);
+    return answer;
+  }
+  // What was refused is decided anew. What cannot be kept or forgotten now: the next time, the
+  // rule above holds.
+  if (answer.status == 200) {
+    (void)answers->keep(once, request.kept.empty() ? answer.body : request.kept);
+  } else if (answer.status != status_of(Code::UnknownOutcome)) {
+    (void)answers->forget(once);
+  }
+  return answer;
+}
 
 Status check_query(const Route& route, const std::map<std::string, std::string>& query) {
   if (route.method != "GET") {

@@ -10,6 +10,7 @@
 #include "base/json_value.h"
 #include "server/answers.h"
 #include "server/caller.h"
+#include "server/claim_book.h"
 #include "server/metrics.h"
 #include "server/query.h"
 #include "server/server.h"
@@ -21,16 +22,31 @@ struct Request {
   const ServeRequest& serve;
   const Clock& clock;
   Metrics& metrics;
+  ClaimBook& claims;
   const Caller& caller;
   std::map<std::string, std::string> query;
   JsonValue body;
   std::optional<api::Once> once;
   std::string once_key;                      // as the caller named it; empty: none
   std::optional<Claim> made = std::nullopt;  // by the server, since the caller gave none
+  std::string kept = {};  // what is kept of the answer, where that is not all of it
 
   api::Leases& leases() const { return *serve.backend.leases; }
   api::Fences& fences() const { return *serve.backend.fences; }
   api::Events& events() const { return *serve.backend.events; }
+  api::Queue& queue() const { return *serve.backend.queue; }
+  api::Slots& slots() const { return *serve.backend.slots; }
+};
+
+// Who keeps the answer for an idempotency key.
+enum class Keeps {
+  Itself,  // the verb, in its own commit; or nobody: a look, or what is never replayed
+  Bound,   // nobody: the same request again is decided anew, and is the same by nature. An old
+           // "yes" would be a leave that nobody gave. The key is bound to its request all the same
+  Again,   // beside it (api::KeptAnswers); without an answer it is asked again
+  Unsure,  // beside it; without an answer its outcome is unknown
+  ItselfOrBound,   // the queue in its commit, if it can; else as Bound
+  ItselfOrUnsure,  // ... else as Unsure
 };
 
 struct Route {
@@ -43,7 +59,10 @@ struct Route {
   std::string_view takes;    // the schema of the body, or the names of the query
   std::string_view gives;    // the schema of the answer
   std::string_view refuses;  // "409 410": what else it may answer, besides what every route may
+  Keeps keeps = Keeps::Itself;
 };
+// The route, with its idempotency key bound and its answer kept.
+Answer run_route(const Route& route, Request& request);
 
 std::span<const Route> routes();
 // Only what the route knows ("a b!": both may, b must be there). Errors: Invalid.
@@ -82,6 +101,61 @@ Answer begin_act(Request& request);
 Answer finish_act(Request& request);
 Answer get_act(Request& request);
 
+// ---- queue_routes.cc
+Answer list_queues(Request& request);
+Answer get_queue(Request& request);
+Answer configure_queue(Request& request);
+Answer list_items(Request& request);
+Answer get_item(Request& request);
+Answer put_item(Request& request);
+Answer claim_item(Request& request);
+Answer start_item(Request& request);
+Answer renew_item(Request& request);
+Answer checkpoint_item(Request& request);
+Answer complete_item(Request& request);
+Answer fail_item(Request& request);
+Answer release_item(Request& request);
+Answer park_item(Request& request);
+Answer requeue_item(Request& request);
+Answer reassign_item(Request& request);
+Answer cancel_item(Request& request);
+Answer replay_item(Request& request);
+Answer drop_item(Request& request);
+Answer tend_queue(Request& request);
+
+// ---- slot_routes.cc
+Answer list_jobs(Request& request);
+Answer list_open_jobs(Request& request);
+Answer job_clock(Request& request);
+Answer list_slots(Request& request);
+Answer job_history(Request& request);
+Answer decide_jobs(Request& request);
+Answer keep_job(Request& request);
+Answer claim_slot(Request& request);
+Answer start_slot(Request& request);
+Answer running_slot(Request& request);
+Answer hand_back_slot(Request& request);
+Answer end_slot(Request& request);
+Answer skip_slot(Request& request);
+Answer add_slot(Request& request);
+Answer trigger_job(Request& request);
+Answer pause_job(Request& request);
+Answer resume_job(Request& request);
+Answer get_once(Request& request);
+Answer start_once(Request& request);
+Answer end_once(Request& request);
+
+// A claim as it came, for who waits (queue_line.h) and who does not.
+struct ItemBid {
+  api::ClaimRequest claim;
+  Millis wait{0};
+};
+Result<ItemBid> read_item_bid(Request& request);
+Answer item_bid_answer(Request& request, const Result<api::ClaimAnswer>& answer);
+// The queue or the item of a query, within the caller's reach. Errors: Invalid, Denied.
+Result<std::string> watched_queue(const Caller& caller,
+                                  const std::map<std::string, std::string>& query);
+
 // A bid as it came, for who waits (waiters.h) and who does not.
 struct Bid {
   std::vector<ResourceName> resources;  // sorted
@@ -101,6 +175,9 @@ Result<std::optional<api::Ask>> read_ask(Request& request, std::string_view path
 Answer ask_answer(Request& request, const api::Ask& ask, const api::AskAnswer& answer);
 
 // ---- shared by the route files
+// A claim that the caller can have again by asking again with the same idempotency key, and that
+// nobody can have who does not know the caller's API key.
+Claim make_claim(const Request& request);
 // The error of a resource outside of the caller's prefixes.
 Error out_of_reach(const Caller& caller, std::string_view resource);
 Result<ResourceName> read_resource(Request& request, JsonFields& fields);

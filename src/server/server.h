@@ -1,4 +1,5 @@
-// `stint serve`: leases, fences and events over HTTP, for who cannot reach the store.
+// `stint serve`: leases, fences, events, queues and schedules over HTTP, for who cannot reach the
+// store.
 //
 // This is the face of a module: Boost is not loaded at every start of the program. It sees `api`
 // alone: what stands behind it, and that several servers share it, is not its business. Nothing
@@ -15,6 +16,9 @@
 #include "api/fences.h"
 #include "api/keys.h"
 #include "api/leases.h"
+#include "api/once.h"
+#include "api/queue.h"
+#include "api/slots.h"
 #include "base/random.h"
 #include "net/http/server.h"
 #include "server/page.h"
@@ -28,6 +32,14 @@ struct Backend {
   api::Keys* keys = nullptr;
   // Null: each verb is asked for by itself, many at a time.
   api::BatchedLeases* batch = nullptr;
+  api::Queue* queue = nullptr;
+  // For verbs that keep no answer in their own commit; null: their keys are not kept.
+  api::KeptAnswers* answers = nullptr;
+  api::Slots* slots = nullptr;
+  std::function<Result<core::Zone>(const std::string& name)> find_zone = {};
+  // The newest slots of a job, oldest first, dropped ones too.
+  std::function<Result<std::vector<api::SlotView>>(const std::string& job, std::size_t limit)>
+      list_slots = {};
 };
 
 struct ServeLimits {
@@ -40,6 +52,7 @@ struct ServeLimits {
   std::size_t rate = 0;            // requests a second and key, with a burst of as many; 0: any
   std::size_t resources = 0;       // of one key held at a time through this server; 0: any
   Millis longest_wait{600'000};
+  Millis tend_every{5000};  // at the latest, the janitor looks after the queues; zero: it does not
 };
 
 struct ServeRequest {

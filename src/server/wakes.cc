@@ -10,7 +10,7 @@ constexpr Millis kPoll{500};
 }  // namespace
 
 struct Wakes::Place {
-  std::string resource;
+  std::string topic;
   std::list<std::function<void()>> tasks;
   std::unique_ptr<Watch> watch;
   std::unique_ptr<net::http::Watching> watching;  // before the watch goes
@@ -26,7 +26,7 @@ class Wakes::One final : public Subscription {
     if (!place_->tasks.empty()) return;
     place_->over = true;
     place_->watching.reset();
-    wakes_.places_.erase(place_->resource);
+    wakes_.places_.erase(place_->topic);
   }
   One(const One&) = delete;
   One& operator=(const One&) = delete;
@@ -37,13 +37,13 @@ class Wakes::One final : public Subscription {
   const std::list<std::function<void()>>::iterator at_;
 };
 
-std::unique_ptr<Wakes::Subscription> Wakes::subscribe(const std::string& resource,
+std::unique_ptr<Wakes::Subscription> Wakes::subscribe(const std::string& topic,
                                                       std::function<void()> task) {
-  auto& place = places_[resource];
+  auto& place = places_[topic];
   const bool fresh = !place;
   if (fresh) {
     place = std::make_shared<Place>();
-    place->resource = resource;
+    place->topic = topic;
   }
   place->tasks.push_back(std::move(task));
   auto out = std::make_unique<One>(*this, place, std::prev(place->tasks.end()));
@@ -71,11 +71,25 @@ void Wakes::poll(const std::shared_ptr<Place>& place) {
   http_.later(kPoll, [this, place] { poll(place); });
 }
 
+Result<std::unique_ptr<Watch>> Wakes::watch(const std::string& topic) {
+  if (topic.empty()) return serve_.backend.events->watch();
+  const std::string_view name = std::string_view(topic).substr(1);
+  if (topic.front() == '\x01') {
+    auto queue = core::QueueName::parse(name);
+    return queue ? serve_.backend.queue->watch(*queue) : queue.error();
+  }
+  if (topic.front() == '\x02') {
+    auto id = core::ItemId::parse(name);
+    return id ? serve_.backend.queue->watch_item(*id) : id.error();
+  }
+  if (topic == of_jobs()) return serve_.backend.slots->watch();
+  auto resource = ResourceName::parse(topic);
+  return resource ? serve_.backend.leases->watch(*resource) : resource.error();
+}
+
 void Wakes::open(const std::shared_ptr<Place>& place) {
   const bool queued = http_.work([this, place] {
-    auto opened = place->resource.empty()
-                      ? serve_.backend.events->watch()
-                      : serve_.backend.leases->watch(*ResourceName::parse(place->resource));
+    auto opened = watch(place->topic);
     auto watch = std::make_shared<std::unique_ptr<Watch>>(opened ? std::move(*opened) : nullptr);
     http_.post([this, place, watch, why = opened ? std::string() : opened.error().message] {
       if (place->over) return;

@@ -1,5 +1,5 @@
-// Wake-ups from the store for many who wait: one watch a resource (or for the ledger), however many
-// wait for it. The loop's.
+// Wake-ups from the store for many who wait: one watch a topic, however many wait for it. The
+// loop's.
 #pragma once
 
 #include <functional>
@@ -25,14 +25,21 @@ class Wakes {
   Wakes(const Wakes&) = delete;
   Wakes& operator=(const Wakes&) = delete;
 
-  // `task` is called soon, once the watch stands, and whenever something may have changed. Empty
-  // resource: the ledger. A store that cannot be watched wakes every half second instead.
-  std::unique_ptr<Subscription> subscribe(const std::string& resource, std::function<void()> task);
+  // What can be watched. Empty: the ledger; a resource's name: that one; and these, which no
+  // resource is called.
+  static std::string of_queue(const core::QueueName& queue) { return "\x01" + queue.text(); }
+  static std::string of_jobs() { return "\x03"; }
+  static std::string of_item(const core::ItemId& id) { return "\x02" + id.text(); }
+
+  // `task` is called soon, once the watch stands, and whenever something may have changed. A store
+  // that cannot be watched wakes every half second instead.
+  std::unique_ptr<Subscription> subscribe(const std::string& topic, std::function<void()> task);
 
  private:
   struct Place;
   class One;
   void open(const std::shared_ptr<Place>& place);
+  Result<std::unique_ptr<Watch>> watch(const std::string& topic);
   static void wake(const std::shared_ptr<Place>& place);
   void poll(const std::shared_ptr<Place>& place);
 

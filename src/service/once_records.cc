@@ -24,6 +24,22 @@ void shorten(api::Lease& lease) {
   lease.progress_at.reset();
 }
 
+std::string quote_text(std::string_view text) {
+  const std::string list = api::to_json(std::vector<std::string>{std::string(text)});
+  return list.substr(1, list.size() - 2);
+}
+
+store::Step once_step(const api::Once& once, std::string value) {
+  store::Step step;
+  step.kind = store::Step::Kind::Set;
+  step.key = once_key(once);
+  step.expect = store::Expect::Absent;
+  step.value = std::move(value);
+  step.timer = store::Step::TimerOp::Start;
+  step.ttl = api::kOnceKept;
+  return step;
+}
+
 Error damaged(const Error& error) {
   return unavailable(cat("the store holds a damaged once record: ", error.message));
 }
@@ -36,19 +52,13 @@ store::Step keep_answer(const api::Once& once, const KeptAnswer& answer) {
   KeptAnswer kept = answer;
   kept.digest = once.digest;
   if (kept.granted) kept.granted->sealed.clear();
-  store::Step step;
-  step.kind = store::Step::Kind::Set;
-  step.key = once_key(once);
-  step.expect = store::Expect::Absent;
-  step.value = encode(kept);
-  if (step.value.size() > kRoom) {
+  std::string value = encode(kept);
+  if (value.size() > kRoom) {
     shorten(kept.granted ? kept.granted->lease : kept.held->lease);
     if (kept.granted) kept.granted->previous_progress.clear();
-    step.value = encode(kept);
+    value = encode(kept);
   }
-  step.timer = store::Step::TimerOp::Start;
-  step.ttl = api::kOnceKept;
-  return step;
+  return once_step(once, std::move(value));
 }
 
 Result<KeptAnswer> decode_kept(std::string_view value) {
@@ -73,6 +83,83 @@ Result<KeptAnswer> decode_kept(std::string_view value) {
   }
   if (auto ok = in.done(); !ok) return damaged(ok.error());
   return out;
+}
+
+store::Step keep_item(const api::Once& once, const KeptItem& kept) {
+  const std::string head =
+      cat("{\"digest\":\"", once.digest, "\",\"at_ms\":", to_ms(kept.at),
+          ",\"item\":", quote_text(kept.id.text()), ",\"epoch\":", kept.epoch.number());
+  std::vector<std::string> ids;
+  for (const core::ItemId& id : kept.follow_ups) ids.push_back(id.text());
+  std::string value = cat(head, ",\"follow_ups\":", api::to_json(ids), "}");
+  if (value.size() > kRoom) value = head + "}";
+  return once_step(once, std::move(value));
+}
+
+Result<std::optional<KeptItem>> find_kept_item(store::Store& store, const api::Once& once) {
+  auto reading = store.read({once_key(once)});
+  if (!reading) return reading.error();
+  const store::Entry& entry = reading->entries.front();
+  if (!entry.present()) return std::optional<KeptItem>();
+  auto parsed = JsonValue::parse(entry.value);
+  if (!parsed) return damaged(parsed.error());
+  JsonFields in(*parsed);
+  if (in.text("digest") != once.digest) return api::once_mismatch();
+  auto id = core::ItemId::parse(in.text("item"));
+  if (!id) return damaged(id.error());
+  KeptItem out{.digest = once.digest,
+               .at = in.moment("at_ms").value_or(WallTime{}),
+               .id = std::move(*id),
+               .epoch = in.token("epoch"),
+               .follow_ups = {}};
+  for (const std::string& text : in.texts("follow_ups")) {
+    auto next = core::ItemId::parse(text);
+    if (!next) return damaged(next.error());
+    out.follow_ups.push_back(std::move(*next));
+  }
+  if (auto ok = in.done(); !ok) return damaged(ok.error());
+  return std::optional<KeptItem>(std::move(out));
+}
+
+Result<api::Bound> OnceService::bind(const api::Once& once) {
+  const std::string value =
+      cat("{\"digest\":\"", once.digest, "\",\"at_ms\":", to_ms(clock_.wall()), "}");
+  auto done = store_.commit({once_step(once, value)}, store::Sync::Durable);
+  if (done && std::holds_alternative<store::Committed>(*done)) return api::Bound{};
+  if (!done && done.error().code != Code::UnknownOutcome) return done.error();
+  auto reading = store_.read({once_key(once)});
+  if (!reading) return reading.error();
+  const store::Entry& entry = reading->entries.front();
+  if (!entry.present()) return unavailable("the idempotency key could not be written");
+  auto parsed = JsonValue::parse(entry.value);
+  if (!parsed) return damaged(parsed.error());
+  JsonFields in(*parsed);
+  if (in.text("digest") != once.digest) return api::once_mismatch();
+  const WallTime at = in.moment("at_ms").value_or(WallTime{});
+  api::Bound out{.before = true, .body = in.text("body"), .age = Millis(0)};
+  out.age = std::max(Millis(0), std::chrono::duration_cast<Millis>(clock_.wall() - at));
+  if (auto ok = in.done(); !ok) return damaged(ok.error());
+  return out;
+}
+
+Status OnceService::keep(const api::Once& once, const std::string& body) {
+  store::Step step =
+      once_step(once, cat("{\"digest\":\"", once.digest, "\",\"at_ms\":", to_ms(clock_.wall()),
+                          ",\"body\":", quote_text(body), "}"));
+  step.expect = store::Expect::Any;
+  if (step.value.size() > kRoom) return {};
+  auto done = store_.commit({step}, store::Sync::Durable);
+  if (!done) return done.error();
+  return {};
+}
+
+Status OnceService::forget(const api::Once& once) {
+  store::Step step;
+  step.kind = store::Step::Kind::Remove;
+  step.key = once_key(once);
+  auto done = store_.commit({step}, store::Sync::Relaxed);
+  if (!done) return done.error();
+  return {};
 }
 
 Status sweep_once(store::Store& store) {

@@ -6,9 +6,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "api/lease.h"
 #include "api/once.h"
+#include "core/item_id.h"
 #include "store/seam.h"
 
 namespace stint::service {
@@ -25,6 +27,31 @@ struct KeptAnswer {
 // Expects that nobody has used the key.
 store::Step keep_answer(const api::Once& once, const KeptAnswer& answer);
 Result<KeptAnswer> decode_kept(std::string_view value);
+
+// What was done to an item of a queue.
+struct KeptItem {
+  std::string digest;
+  WallTime at{};
+  core::ItemId id;
+  Token epoch;                           // of a claim, of a completion
+  std::vector<core::ItemId> follow_ups;  // none if they had no room
+};
+store::Step keep_item(const api::Once& once, const KeptItem& kept);
+// Empty: nobody has used the key. Errors: once_mismatch().
+Result<std::optional<KeptItem>> find_kept_item(store::Store& store, const api::Once& once);
+
+// api::KeptAnswers on a store: for verbs whose own commit carries no answer.
+class OnceService final : public api::KeptAnswers {
+ public:
+  OnceService(store::Store& store, const Clock& clock) : store_(store), clock_(clock) {}
+  Result<api::Bound> bind(const api::Once& once) override;
+  Status keep(const api::Once& once, const std::string& body) override;
+  Status forget(const api::Once& once) override;
+
+ private:
+  store::Store& store_;
+  const Clock& clock_;
+};
 
 Status sweep_once(store::Store& store);
 

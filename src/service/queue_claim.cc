@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "service/once_records.h"
 #include "service/queue_service.h"
 #include "service/settling.h"
 
@@ -75,9 +76,9 @@ void QueueService::put_down(const core::QueueName& queue, const std::string& key
 }
 
 // One try on one item. Empty and `conflict`: somebody else was first.
-Result<std::optional<QueueService::Settled>> QueueService::try_claim(const Seen& seen,
-                                                                     const core::ClaimItem& bid,
-                                                                     bool& conflict) {
+Result<std::optional<QueueService::Settled>> QueueService::try_claim(
+    const Seen& seen, const core::ClaimItem& bid, const std::optional<api::Once>& once,
+    bool& conflict) {
   using Answer = std::optional<Settled>;
   conflict = false;
   for (int unknowns = 0;;) {
@@ -93,6 +94,11 @@ Result<std::optional<QueueService::Settled>> QueueService::try_claim(const Seen&
     StoredItem after = seen.stored;
     after.item = settled.decision.change->item;
     auto steps = plan(seen, bid, after, *settled.decision.change);
+    if (once) {
+      const KeptItem kept{
+          .digest = {}, .at = now, .id = seen.id, .epoch = after.item.epoch, .follow_ups = {}};
+      steps.push_back(keep_item(*once, kept));
+    }
     steps.insert(steps.end(), base->checks.begin(), base->checks.end());
     const std::size_t ground_at = steps.size() - base->checks.size();
     for (auto& event : plan_events(seen, bid, *settled.decision.change, now)) {
@@ -144,7 +150,7 @@ Result<std::optional<QueueService::Settled>> QueueService::claim_reserved(
     if (!seen) return seen.error();
     if (!*seen || (*seen)->shelf != Shelf::Later) continue;
     bool conflict = false;
-    auto settled = try_claim(**seen, bid, conflict);
+    auto settled = try_claim(**seen, bid, request.once, conflict);
     if (!settled) return settled.error();
     if (*settled) return settled;
   }
@@ -158,6 +164,28 @@ Result<api::ClaimAnswer> QueueService::claimed(const Settled& settled) {
                        .store_time = settled.seen.store_time};
   if (auto loaded = load(out.item, settled.seen.stored); !loaded) return loaded.error();
   return api::ClaimAnswer(std::move(out));
+}
+
+Result<std::optional<api::ClaimAnswer>> QueueService::claimed_before(
+    const api::ClaimRequest& request) {
+  using Answer = std::optional<api::ClaimAnswer>;
+  auto kept = find_kept_item(store_, *request.once);
+  if (!kept) return kept.error();
+  if (!*kept) return Answer();
+  auto seen = look((*kept)->id);
+  if (!seen) return seen.error();
+  if (!*seen) {
+    return Error{Code::Lost, cat("this claim was given ", quoted((*kept)->id.text()),
+                                 ", which an operator has dropped since")};
+  }
+  api::ClaimedItem out{.item = view_of(**seen), .replayed = true};
+  const core::Item& item = (*seen)->stored.item;
+  const bool mine = item.epoch == (*kept)->epoch && item.claim.matches(request.claim.hash());
+  if (mine && out.item.live) out.granted_ttl = out.item.remaining.value_or(Millis(0));
+  // It is over: what it was given is still told, and each of its verbs will be refused.
+  out.item.item.epoch = (*kept)->epoch;
+  if (auto loaded = load(out.item, (*seen)->stored); !loaded) return loaded.error();
+  return Answer(std::move(out));
 }
 
 bool QueueService::due_for_tending(const core::QueueName& queue) {
@@ -181,6 +209,11 @@ Result<api::ClaimAnswer> QueueService::claim(const api::ClaimRequest& request) {
   bool looked_everywhere = false;
   bool bell = false;
   for (int tries = 0; tries < kMostTries; ++tries) {
+    if (request.once) {
+      auto before = claimed_before(request);
+      if (!before) return before.error();
+      if (*before) return std::move(**before);
+    }
     if (!looked_everywhere && due_for_tending(request.queue)) {
       if (auto done = tend(request.queue); !done) return done.error();
       looked_everywhere = true;
@@ -205,8 +238,8 @@ Result<api::ClaimAnswer> QueueService::claim(const api::ClaimRequest& request) {
     auto seen = id ? seen_of(*id, Shelf::Ready, **entry)
                    : Result<Seen>(unavailable("the store holds a damaged item"));
     bool conflict = false;
-    auto settled =
-        seen ? try_claim(*seen, bid, conflict) : Result<std::optional<Settled>>(seen.error());
+    auto settled = seen ? try_claim(*seen, bid, request.once, conflict)
+                        : Result<std::optional<Settled>>(seen.error());
     put_down(request.queue, (*entry)->key, conflict);
     if (!settled) return settled.error();
     if (*settled) return claimed(**settled);

@@ -11,6 +11,15 @@ namespace {
 
 constexpr int kMostLooks = 10;
 
+void count_ends(const std::vector<store::Entry>& entries, api::QueueCounts& counts) {
+  for (const store::Entry& entry : entries) {
+    const auto stored = decode_item(entry.value);
+    if (!stored) continue;
+    if (stored->item.state == core::ItemState::Failed) ++counts.failed;
+    if (stored->item.state == core::ItemState::Done) ++counts.done;
+  }
+}
+
 }  // namespace
 
 Result<QueueService::Seen> QueueService::seen_of(const core::ItemId& id, Shelf shelf,
@@ -128,10 +137,16 @@ Result<std::optional<api::QueueItem>> QueueService::show(const core::ItemId& id)
 
 Result<std::vector<api::QueueItem>> QueueService::list(const api::ItemPage& page) {
   if (auto known = config(page.queue); !known) return known.error();
+  auto cursor = api::parse_cursor(page);
+  if (!cursor) return cursor.error();
+  // In the order of api::ItemGroup.
+  constexpr std::array<Shelf, 5> kListed = {Shelf::Claimed, Shelf::Ready, Shelf::Later,
+                                            Shelf::Parked, Shelf::Ended};
   std::vector<api::QueueItem> out;
-  for (const Shelf shelf :
-       {Shelf::Claimed, Shelf::Ready, Shelf::Later, Shelf::Parked, Shelf::Ended}) {
-    std::string after;
+  for (auto at = static_cast<std::size_t>(cursor->group); at < kListed.size(); ++at) {
+    const Shelf shelf = kListed.at(at);
+    const bool here = at == static_cast<std::size_t>(cursor->group) && !cursor->suffix.empty();
+    std::string after = here ? shelf_prefix(shelf, page.queue) + cursor->suffix : std::string();
     while (out.size() < page.limit) {
       auto found = store_.scan({.prefix = shelf_prefix(shelf, page.queue),
                                 .after = after,
@@ -191,14 +206,17 @@ Result<api::QueueCounts> QueueService::count(const core::QueueName& queue) {
       if (!found) return found.error();
       if (found->entries.empty()) break;
       *number += found->entries.size();
+      if (shelf == Shelf::Ready) counts.ready += found->entries.size();
       if (shelf == Shelf::Ready && after.empty()) {
         auto first = decode_item(found->entries.front().value);
         if (first) counts.oldest = first->put_at;
       }
+      if (shelf == Shelf::Ended) count_ends(found->entries, counts);
       after = found->entries.back().key;
     }
     *number = std::min(*number, api::kMostCounted);
   }
+  counts.ready = std::min(counts.ready, api::kMostCounted);
   return counts;
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "service/once_records.h"
 #include "service/queue_service.h"
 #include "service/settling.h"
 
@@ -107,6 +108,11 @@ Result<api::PutAnswer> QueueService::put_until_known(const api::PutRequest& requ
     auto base = ground();
     if (!base) return base.error();
     if (!base->usable) return base->usable.error();
+    if (request.once) {
+      auto kept = find_kept_item(store_, *request.once);
+      if (!kept) return kept.error();
+      if (*kept) return api::PutAnswer{.id = (*kept)->id, .existed = false, .replayed = true};
+    }
     if (!id) {
       const MutexLock lock(mutex_);
       id = ids_.make(request.queue, request.priority, clock_.wall(), random_);
@@ -117,6 +123,11 @@ Result<api::PutAnswer> QueueService::put_until_known(const api::PutRequest& requ
     if (!request.unique.empty()) {
       unique_at = steps->size();
       steps->push_back(unique_step(request, *id));
+    }
+    if (request.once) {
+      const KeptItem kept{
+          .digest = {}, .at = clock_.wall(), .id = *id, .epoch = {}, .follow_ups = {}};
+      steps->push_back(keep_item(*request.once, kept));
     }
     if (unknowns > 0) must_be_nowhere(*id, *steps);
     const std::size_t ground_at = steps->size();

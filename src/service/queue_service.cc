@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "service/once_records.h"
 #include "service/settling.h"
 #include "service/store_life.h"
 
@@ -105,7 +106,10 @@ std::optional<QueueService::Seen> QueueService::assume(const core::ItemId& id) {
 Result<QueueService::Attempt> QueueService::judge(Seen seen, const core::ItemVerb& verb) {
   core::Context context{.floor = {}, .now_wall = wall_of(seen)};
   std::vector<Step> checks;
-  if (std::holds_alternative<core::ItemOrder>(verb)) {  // it moves the epoch
+  // It moves the epoch; or comes late, when the item may have been moved to another store.
+  const bool late = seen.stored.item.state != core::ItemState::Claimed &&
+                    !std::holds_alternative<core::TendItem>(verb);
+  if (std::holds_alternative<core::ItemOrder>(verb) || late) {
     auto base = ground();
     if (!base) return base.error();
     if (!base->usable) return base->usable.error();
@@ -192,7 +196,7 @@ Result<std::optional<QueueService::Settled>> QueueService::settle(const core::It
     }
     const auto* committed = std::get_if<store::Committed>(&*done);
     if (committed == nullptr) {
-      if (order) forget_ground();
+      if (!attempt->checks.empty() || order) forget_ground();
       continue;
     }
     remember(settled, verb, std::move(attempt->after), *committed);
@@ -321,6 +325,16 @@ Result<api::ItemAnswer> QueueService::checkpoint(const api::ItemRef& ref, const 
 Result<api::ItemAnswer> QueueService::complete(const api::Completion& completion) {
   if (auto ok = api::check_completion(completion); !ok) return ok.error();
   std::vector<core::ItemId> follow_ups;
+  if (const auto& once = completion.ref.once) {
+    auto kept = find_kept_item(store_, *once);
+    if (!kept) return kept.error();
+    auto now = *kept ? look(completion.ref.id) : Result<std::optional<Seen>>(std::nullopt);
+    if (!now) return now.error();
+    if (*now) {
+      return api::ItemAnswer(api::ItemDone{
+          .item = view_of(**now), .repeated = true, .follow_ups = (*kept)->follow_ups});
+    }
+  }
   auto done = answer(completion.ref.id,
                      core::CompleteItem{completion.ref.epoch, api::digest_of(completion)},
                      [&](const Seen& seen) {

@@ -46,6 +46,7 @@ class QueueService final : public api::Queue {
   Result<std::vector<api::QueueItem>> list(const api::ItemPage& page) override;
   Result<api::QueueCounts> count(const core::QueueName& queue) override;
   api::QueueTraffic traffic() const override;
+  bool keeps_answers() const override { return true; }
   Result<api::Tended> tend(const core::QueueName& queue) override;
   Result<std::unique_ptr<Watch>> watch(const core::QueueName& queue) override;
   Result<std::unique_ptr<Watch>> watch_item(const core::ItemId& id) override;
@@ -135,7 +136,9 @@ class QueueService final : public api::Queue {
   Result<std::optional<store::Entry>> candidate(const core::QueueName& queue);
   void put_down(const core::QueueName& queue, const std::string& key, bool conflict);
   Result<std::optional<Settled>> try_claim(const Seen& seen, const core::ClaimItem& bid,
-                                           bool& conflict);
+                                           const std::optional<api::Once>& once, bool& conflict);
+  // The claim of an earlier time, by its idempotency key; empty: there was none.
+  Result<std::optional<api::ClaimAnswer>> claimed_before(const api::ClaimRequest& request);
   Result<std::optional<Settled>> claim_reserved(const api::ClaimRequest& request,
                                                 const core::ClaimItem& bid);
   bool due_for_tending(const core::QueueName& queue);

@@ -156,6 +156,24 @@ Result<std::vector<std::string>> SlotService::open_jobs() {
   }
 }
 
+Result<std::vector<api::NamedJob>> SlotService::jobs() {
+  constexpr std::size_t kPage = 500;
+  std::vector<api::NamedJob> out;
+  std::string after;
+  while (true) {
+    auto page = store_.scan(
+        {.prefix = std::string(kJobPrefix), .after = after, .limit = kPage, .backwards = false});
+    if (!page) return page.error();
+    for (const store::Entry& entry : page->entries) {
+      after = entry.key;
+      auto job = decode_job(entry.value);
+      if (!job) return job.error();
+      out.push_back({entry.key.substr(kJobPrefix.size()), std::move(*job)});
+    }
+    if (page->entries.size() < kPage) return out;
+  }
+}
+
 Result<api::JobHistory> SlotService::history(const std::string& job, std::size_t limit) {
   api::JobHistory out;
   auto look = look_job(job);

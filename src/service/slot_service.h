@@ -22,6 +22,7 @@ class SlotService final : public api::Slots {
                                            const std::string& scheduler) override;
   Status keep(const std::string& job) override;
   Result<std::vector<std::string>> open_jobs() override;
+  Result<std::vector<api::NamedJob>> jobs() override;
   Result<api::StepAnswer> claim(const api::SlotProof& proof) override;
   Result<api::StepAnswer> start(const api::SlotProof& proof) override;
   Result<api::StepAnswer> running(const api::SlotProof& proof) override;

@@ -88,8 +88,8 @@ class Mover {
  private:
   Status close_old();
   Status open_again(const Error& why_not);
-  Status check_no_queues();
   Status check_free();
+  Status check_unclaimed();
   Status prepare_new();
   Status copy_leases();
   Status copy_records(std::string_view prefix, std::size_t& count);
@@ -106,7 +106,6 @@ class Mover {
 };
 
 Result<Moved> Mover::run(Anchors* to_anchors, Random& random) {
-  if (auto none = check_no_queues(); !none) return none.error();
   if (auto done = prepare_new(); !done) return done.error();
   if (auto done = close_old(); !done) return done.error();
   if (auto free = check_free(); !free) {
@@ -120,6 +119,16 @@ Result<Moved> Mover::run(Anchors* to_anchors, Random& random) {
   }
   for (const std::string_view prefix : {kJobPrefix, kSlotPrefix, kSkipPrefix, kOncePrefix}) {
     if (auto done = copy_records(prefix, moved_.slots); !done) return done.error();
+  }
+  // Beside the items themselves: what finds them, and their contents.
+  std::size_t beside = 0;
+  for (const std::string_view prefix :
+       {kQueuePrefix, std::string_view("due/"), std::string_view("to/"), std::string_view("uniq/"),
+        std::string_view("blob/"), std::string_view("stop/")}) {
+    if (auto done = copy_records(prefix, beside); !done) return done.error();
+  }
+  for (const std::string_view prefix : {"ready/", "later/", "parked/", "ended/"}) {
+    if (auto done = copy_records(prefix, moved_.items); !done) return done.error();
   }
   if (auto done = open_new(to_anchors, random); !done) return done.error();
   return moved_;
@@ -164,15 +173,24 @@ Status Mover::open_again(const Error& why_not) {
   return {};
 }
 
-// An item that stayed behind would be lost, and one in both could be done twice.
-Status Mover::check_no_queues() {
-  auto found = from_.scan(
-      {.prefix = std::string(kQueuePrefix), .after = "", .limit = 1, .backwards = false});
-  if (!found) return found.error();
-  if (found->entries.empty()) return {};
-  return Error{Code::Failed,
-               "this store has queues, and items cannot be moved yet: nothing was changed. Keep it "
-               "for them, and move the leases of a store that has none"};
+// An item that somebody works on could be done there and again here.
+Status Mover::check_unclaimed() {
+  std::size_t count = 0;
+  std::string first;
+  const auto walked =
+      pages(from_, "claimed/", 100, [&](const std::vector<store::Entry>& claims) -> Status {
+        if (first.empty()) {
+          const std::size_t at = claims.front().key.find(':');
+          first = claims.front().key.substr(8, at == std::string::npos ? at : at - 8);
+        }
+        count += claims.size();
+        return {};
+      });
+  if (!walked) return walked;
+  if (count == 0) return {};
+  return Error{Code::Held, cat(count, " item(s) claimed (the first in the queue ", quoted(first),
+                               "): wait until their workers are done, or say --revoke-held --why "
+                               "TEXT, which parks them")};
 }
 
 Status Mover::check_free() {
@@ -194,7 +212,7 @@ Status Mover::check_free() {
         return {};
       });
   if (!walked) return walked;
-  if (count == 0) return {};
+  if (count == 0) return check_unclaimed();
   return Error{Code::Held, cat(count, " lease(s) not free (", busy,
                                "): wait until they are, or say --revoke-held --why TEXT")};
 }
@@ -233,13 +251,16 @@ Status Mover::copy_leases() {
                });
 }
 
-// Records without a timer, as they are.
+// Records as they are; a timer that runs goes on, from now.
 Status Mover::copy_records(std::string_view prefix, std::size_t& count) {
   return pages(from_, prefix, store::Store::kMaxSteps - 4,
                [&](const std::vector<store::Entry>& records) -> Status {
                  std::vector<Step> steps;
                  for (const store::Entry& record : records) {
-                   steps.push_back(set_record(record.key, record.value));
+                   Step& step = steps.emplace_back(set_record(record.key, record.value));
+                   if (record.timer.state == TimerState::None) continue;
+                   step.timer = Step::TimerOp::Start;
+                   step.ttl = std::max(record.timer.remaining.value_or(Millis(0)), Millis(1));
                  }
                  count += records.size();
                  auto done = commit(to_, steps);

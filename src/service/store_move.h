@@ -1,4 +1,4 @@
-// Moves all leases of one store into another, so that tokens go on growing there.             G1
+// Moves all leases, jobs and queues of one store into another, so that tokens go on growing there.             G1
 // G12
 //
 // First the old store is closed: its meta record says where the leases go, and every grant is
@@ -26,11 +26,12 @@ struct Moved {
   std::size_t grants = 0;  // of the history
   std::size_t fences = 0;  // fences, lists of sealed targets, and acts
   std::size_t slots = 0;   // jobs, slots, ranges, and what `stint once` has recorded
+  std::size_t items = 0;   // of queues
   Generation generation;
   Token floor;
 };
 
-// Code::Held: one of the leases is not free; nothing was changed. `to` must have no leases.
+// Code::Held: one of the leases is not free, or an item is claimed; nothing was changed. `to` must have no leases.
 Result<Moved> move_leases(store::Store& from, store::Store& to, Anchors* to_anchors, Random& random,
                           const Clock& clock, const Move& move);
 

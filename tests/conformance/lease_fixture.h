@@ -33,7 +33,8 @@ class Client {
               service::begin_life(*store, random, site.clock().wall(), nullptr, {}).value(),
               site.clock(), random, nullptr),
         local_fences(*store, site.clock()),
-        served(site.served() ? serve(local, local_fences, ledger, random, site.clock()) : nullptr),
+        served(site.served() ? serve({local, local_fences, ledger}, random, site.clock())
+                             : nullptr),
         leases(served ? served->leases() : local),
         fences(served ? served->fences() : local_fences),
         events(served ? served->events() : ledger) {}

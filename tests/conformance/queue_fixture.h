@@ -1,4 +1,5 @@
-// What the queue's conformance tests share: a QueueService on the store of the case at hand.
+// What the queue's conformance tests share: a QueueService on the store of the case at hand; where
+// the site is served, asked over HTTP.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,10 +19,17 @@ inline core::QueueName queue_name(std::string_view name) {
 class QueueClient {
  public:
   explicit QueueClient(Site& site)
-      : base(site), queue(*base.store, base.ledger, site.clock(), base.random) {}
+      : base(site),
+        local(*base.store, base.ledger, site.clock(), base.random),
+        served(site.served() ? serve({base.local, base.local_fences, base.ledger, &local},
+                                     base.random, site.clock())
+                             : nullptr),
+        queue(served ? served->queue() : static_cast<api::Queue&>(local)) {}
 
   Client base;
-  service::QueueService queue;
+  service::QueueService local;
+  std::unique_ptr<Served> served;
+  api::Queue& queue;
 };
 
 class QueueTest : public ::testing::TestWithParam<StoreCase> {
@@ -124,8 +132,8 @@ class QueueTest : public ::testing::TestWithParam<StoreCase> {
   api::Queue& queue_ = client_.queue;
 };
 
-#define STINT_QUEUES_ON_EVERY_STORE(Suite)                              \
-  INSTANTIATE_TEST_SUITE_P(Store, Suite, ::testing::ValuesIn(stores()), \
+#define STINT_QUEUES_ON_EVERY_STORE(Suite)                                   \
+  INSTANTIATE_TEST_SUITE_P(Store, Suite, ::testing::ValuesIn(lease_sites()), \
                            [](const auto& each) { return each.param.name; })
 
 }  // namespace stint::testing

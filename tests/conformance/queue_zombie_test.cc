@@ -64,7 +64,7 @@ TEST_P(QueueZombies, EveryVerbOfAStaleEpochLeavesTheRecordAsItIs) {
   // Each of them is on record: a line for the first, the others counted.
   const auto said = kinds(id);
   EXPECT_TRUE(std::ranges::find(said, "item_refused_stale") != said.end());
-  EXPECT_GE(queue_.traffic().stale, 14U);
+  EXPECT_GE(client_.local.traffic().stale, 14U);
 }
 
 // river#1302: the janitor decides, a completion lands, the janitor writes. Both orders.

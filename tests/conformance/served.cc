@@ -9,12 +9,20 @@ namespace {
 
 class Here final : public Served {
  public:
-  Here(api::Leases& leases, api::Fences& fences, api::Events& events, Random& random,
-       const Clock& clock) {
+  Here(const Behind& behind, Random& random, const Clock& clock) {
     server::ServeRequest request;
     request.listen = {.host = "127.0.0.1", .port = 0};
-    request.backend = {&leases, &fences, &events, nullptr,
-                       dynamic_cast<api::BatchedLeases*>(&leases)};
+    request.backend = {.leases = &behind.leases,
+                       .fences = &behind.fences,
+                       .events = &behind.events,
+                       .keys = nullptr,
+                       .batch = dynamic_cast<api::BatchedLeases*>(&behind.leases),
+                       .queue = behind.queue,
+                       .answers = nullptr,
+                       .slots = behind.slots,
+                       .find_zone = [](const std::string&) { return core::Zone(); },
+                       .list_slots = {}};
+    request.limits.tend_every = Millis(0);  // nothing happens that the test did not ask for
     request.random = &random;
     request.demo = true;
     request.limits.store_threads = 8;
@@ -34,6 +42,8 @@ class Here final : public Served {
   api::Leases& leases() override { return client_->leases(); }
   api::Fences& fences() override { return client_->fences(); }
   api::Events& events() override { return client_->events(); }
+  api::Queue& queue() override { return client_->queue(); }
+  api::Slots& slots() override { return client_->slots(); }
 
  private:
   std::unique_ptr<server::Server> server_;
@@ -42,9 +52,8 @@ class Here final : public Served {
 
 }  // namespace
 
-std::unique_ptr<Served> serve(api::Leases& leases, api::Fences& fences, api::Events& events,
-                              Random& random, const Clock& clock) {
-  return std::make_unique<Here>(leases, fences, events, random, clock);
+std::unique_ptr<Served> serve(const Behind& behind, Random& random, const Clock& clock) {
+  return std::make_unique<Here>(behind, random, clock);
 }
 
 }  // namespace stint::testing

@@ -20,9 +20,25 @@ core::JobRule every_second(std::size_t max_backfill = 3) {
   return rule;
 }
 
+// One scheduler's way to the store; where the site is served, over HTTP.
+class SlotClient {
+ public:
+  SlotClient(Site& site, Client& client)
+      : local(*client.store, client.ledger, site.clock()),
+        served(site.served()
+                   ? serve({client.local, client.local_fences, client.ledger, nullptr, &local},
+                           client.random, site.clock())
+                   : nullptr),
+        slots(served ? served->slots() : static_cast<api::Slots&>(local)) {}
+
+  service::SlotService local;
+  std::unique_ptr<Served> served;
+  api::Slots& slots;
+};
+
 class SlotsTest : public LeaseTest {
  protected:
-  api::Decided decide(service::SlotService& slots, const std::string& who) {
+  api::Decided decide(api::Slots& slots, const std::string& who) {
     auto answer = slots.decide({{.rule = &rule_}}, who);
     EXPECT_TRUE(answer.front().has_value()) << answer.front().error().message;
     return std::move(*answer.front());
@@ -54,13 +70,15 @@ class SlotsTest : public LeaseTest {
   }
 
   core::JobRule rule_ = every_second();
-  service::SlotService slots_{*client_.store, client_.ledger, site_->clock()};
+  SlotClient scheduler_{*site_, client_};
+  api::Slots& slots_ = scheduler_.slots;
 };
 
 // EVIDENCE-OF: G9
 TEST_P(SlotsTest, OfTwoSchedulersOneStartsASlot) {
   Client other(*site_);
-  service::SlotService others(*other.store, other.ledger, site_->clock());
+  SlotClient other_scheduler(*site_, other);
+  api::Slots& others = other_scheduler.slots;
   decide(slots_, "a");
   const core::Slot slot = due("a");
   const api::Decided second = decide(others, "b");
@@ -127,7 +145,8 @@ TEST_P(SlotsTest, ManySchedulersTogetherKeepTheCap) {
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&, i] {
       Client mine(*site_);
-      service::SlotService slots(*mine.store, mine.ledger, site_->clock());
+      SlotClient scheduler(*site_, mine);
+      api::Slots& slots = scheduler.slots;
       for (int k = 0; k < 10; ++k) {
         auto answer = slots.decide({{.rule = &rule_}}, "s" + std::to_string(i));
         if (!answer.front()) continue;

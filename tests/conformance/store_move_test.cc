@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/conformance/lease_fixture.h"
+#include "tests/conformance/queue_fixture.h"
 #include "tests/support/lying_stores.h"
 
 namespace stint::testing {
@@ -161,6 +161,106 @@ TEST_P(StoreMove, CutShortAnywhereItGivesNoGrantAndGoesOnWhenStartedAgain) {
     ASSERT_TRUE(again) << at << " " << again.error().message;
     expect_moved(*here, *there, before);
   }
+}
+
+// EVIDENCE-OF: G8 G10
+TEST_P(StoreMove, QueuesAndItemsGoAlongUnlessOneIsClaimed) {
+  const auto here = GetParam().make();
+  const auto there = other();
+  QueueClient old(*here);
+  const auto put = [&](const std::string& payload, Millis delay = {}) {
+    return old.queue.put({.queue = queue_name("q"),
+                          .payload = payload,
+                          .priority = 0,
+                          .delay = delay,
+                          .unique = payload.substr(0, 5),
+                          .labels = {},
+                          .by = "p",
+                          .limits = {},
+                          .create = true});
+  };
+  const std::string large(20'000, 'x');
+  const auto first = put("first").value().id;
+  const auto claimed = old.queue.claim({queue_name("q"), owner("w"), old.base.claim()});
+  ASSERT_TRUE(claimed);
+  const api::ItemRef ref{first, Token(1)};
+  ASSERT_TRUE(put(large));
+  ASSERT_TRUE(put("later", kHour));
+  const auto refused = move(*old.base.store, *there->open());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::Held);
+  EXPECT_NE(refused.error().message.find("the queue 'q'"), std::string::npos);
+  // Nothing was closed. An operator parks it, and it goes along.
+  ASSERT_TRUE(old.queue.order(first, {.what = core::ItemOrder::What::Park,
+                                      .expected = Token(1),
+                                      .why = "moving",
+                                      .by = "op",
+                                      .id = {},
+                                      .to = {},
+                                      .hold = {}}));
+  const auto moved = move(*old.base.store, *there->open());
+  ASSERT_TRUE(moved) << moved.error().message;
+  EXPECT_EQ(moved->items, 3U);
+  EXPECT_FALSE(put("again")) << "the old store takes nothing more";
+  EXPECT_FALSE(old.queue.order(first, {.what = core::ItemOrder::What::Requeue,
+                                       .expected = std::nullopt,
+                                       .why = "late",
+                                       .by = "op",
+                                       .id = {},
+                                       .to = {},
+                                       .hold = {}}));
+  QueueClient next(*there);
+  const auto counts = next.queue.count(queue_name("q")).value();
+  EXPECT_EQ(counts.ready, 1U);
+  EXPECT_EQ(counts.waiting, 2U);
+  EXPECT_EQ(counts.parked, 1U);
+  const auto got = next.queue.claim({queue_name("q"), owner("w"), next.base.claim()});
+  ASSERT_TRUE(got && std::holds_alternative<api::ClaimedItem>(*got));
+  EXPECT_EQ(std::get<api::ClaimedItem>(*got).item.payload, large);
+  EXPECT_EQ(next.queue.show(first).value()->item.epoch, Token(2)) << "epochs go on growing";
+  const auto taken = next.queue.put({.queue = queue_name("q"),
+                                     .payload = "first",
+                                     .priority = 0,
+                                     .delay = {},
+                                     .unique = "first",
+                                     .labels = {},
+                                     .by = {},
+                                     .limits = {},
+                                     .create = false});
+  EXPECT_TRUE(taken && taken->existed) << "unique keys go along";
+  EXPECT_TRUE(std::holds_alternative<api::ItemLost>(next.queue.complete({ref, {}, {}}).value()));
+}
+
+// EVIDENCE-OF: G8
+TEST_P(StoreMove, ALateResultIsNotTakenByAStoreThatWasLeft) {
+  const auto here = GetParam().make();
+  const auto there = other();
+  QueueClient old(*here);
+  const Millis brief = std::max(here->short_ttl(), old.base.leases.smallest_ttl());
+  const auto id = old.queue
+                      .put({.queue = queue_name("q"),
+                            .payload = "x",
+                            .priority = 0,
+                            .delay = {},
+                            .unique = {},
+                            .labels = {},
+                            .by = {},
+                            .limits = {},
+                            .create = true})
+                      .value()
+                      .id;
+  ASSERT_TRUE(old.queue.claim({.queue = queue_name("q"),
+                               .owner = owner("w"),
+                               .claim = old.base.claim(),
+                               .ttl = brief,
+                               .start = true}));
+  EXPECT_TRUE(
+      here->eventually([&] { return old.queue.tend(queue_name("q")).value().parked == 1; }));
+  ASSERT_TRUE(move(*old.base.store, *there->open()));
+  EXPECT_FALSE(old.queue.complete({{id, Token(1)}, "late", {}})) << "it would be lost there";
+  QueueClient next(*there);
+  EXPECT_TRUE(std::holds_alternative<api::ItemDone>(
+      next.queue.complete({{id, Token(1)}, "late", {}}).value()));
 }
 
 INSTANTIATE_TEST_SUITE_P(Store, StoreMove, ::testing::ValuesIn(stores()),

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <cstdlib>
 
+#include "api/queue_wire.h"
+#include "api/slots_json.h"
 #include "api/wire.h"
 #include "base/json_value.h"
 #include "net/http/message.h"
@@ -47,6 +49,16 @@ void read_json(std::string_view text) {
   (void)stint::api::parse_event(*value);
   (void)stint::api::parse_error(*value);
   (void)stint::api::parse_word(*value);
+  (void)stint::api::parse_item(*value);
+  (void)stint::api::parse_claim(*value);
+  (void)stint::api::parse_item_lost(*value);
+  (void)stint::api::parse_decided(*value);
+  (void)stint::api::parse_history(*value);
+  (void)stint::api::parse_skip(*value);
+  (void)stint::api::parse_rule(*value, [](const std::string&) { return stint::core::Zone(); });
+  stint::JsonFields item(*value);
+  (void)stint::api::read_content(item, "payload");
+  (void)stint::api::read_follow_ups(item);
 }
 
 }  // namespace

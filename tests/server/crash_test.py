@@ -96,6 +96,64 @@ class Load:
         c.close()
 
 
+class QueueLoad(Load):
+    """Clients that put, claim and complete items; each completion puts one more elsewhere."""
+
+    def run(self, i):
+        state = {}
+        while not self.over.is_set():
+            put = {'queue': 'load', 'payload': claim(), 'create': True}
+            key = claim()
+            one = self.ask(state, '/v1/queues/put', put, key)
+            assert one.status == 200, one
+            bid = {'queue': 'load', 'owner': f'c{i}', 'claim': claim(), 'ttl_ms': 600_000, 'start': True}
+            key2 = claim()
+            got = self.ask(state, '/v1/queues/claim', bid, key2)
+            assert got.status == 200, got
+            with self.lock:
+                self.requests.append(('/v1/queues/put', put, key, one))
+            if got.json['item'] is None:
+                continue
+            item = got.json['item']
+            end = {'id': item['id'], 'epoch': item['epoch'], 'result': 'r', 'then': [{'queue': 'load-next', 'payload': item['id']}]}
+            key3 = claim()
+            done = self.ask(state, '/v1/queues/complete', end, key3)
+            assert done.status == 200, (item, done)
+            with self.lock:
+                self.grants.append(item['id'])
+                self.requests.append(('/v1/queues/claim', bid, key2, got))
+                self.requests.append(('/v1/queues/complete', end, key3, done))
+
+    def check(self, test):
+        test.assertEqual(len(self.grants), len(set(self.grants)), 'an item was done twice')
+
+    def replay(self, test, port):
+        c = Client(port)
+
+        def whole(queue):
+            seen, after = [], ''
+            while after is not None:
+                page = c.get(f'/v1/queues/items?queue={queue}&limit=1000&after={after}').json
+                seen += page['items']
+                after = page.get('next')
+            return seen
+        for path, body, key, first in self.requests[-300:]:
+            again = c.post(path, body, headers={'Idempotency-Key': key})
+            test.assertEqual(again.status, 200, again)
+            if path.endswith('claim'):
+                names = ('id', 'epoch')
+                test.assertEqual([again.json['item'][n] for n in names], [first.json['item'][n] for n in names])
+            else:
+                name = 'id' if path.endswith('put') else 'follow_ups'
+                test.assertEqual(again.json[name], first.json[name], path)
+        puts = {first.json['id'] for path, _, _, first in self.requests if path.endswith('put')}
+        items = whole('load')
+        test.assertEqual({item['id'] for item in items}, puts)
+        test.assertEqual({item['id'] for item in items if item['state'] == 'done'}, set(self.grants))
+        test.assertEqual(sorted(item['parent'] for item in whole('load-next')), sorted(self.grants))
+        c.close()
+
+
 def under_load(load, work):
     wrong = []
 
@@ -140,6 +198,24 @@ class Crash(TestCase):
             load.replay(self, server.port)
             print(f'{KILLS} kills under {CLIENTS} clients: {len(load.grants)} grants, {load.repeated} requests repeated, '
                   f'0 lost, 0 tokens twice, 0 held by two')
+
+    # EVIDENCE-OF: G8 G10
+    def test_items_survive_kills_and_are_done_once_with_one_follow_up_each(self):
+        with Server() as server:
+            Client(server.port).post('/v1/queues/configure', {'queue': 'load-next', 'limits': {}})
+            load = QueueLoad([server.port])
+
+            def kills():
+                for _ in range(KILLS):
+                    progress(load)
+                    server.kill()
+                    server.start()
+                progress(load)
+            under_load(load, kills)
+            load.check(self)
+            load.replay(self, server.port)
+            print(f'{KILLS} kills under {CLIENTS} clients: {len(load.grants)} items done, {load.repeated} requests repeated, '
+                  f'0 done twice, 0 follow-ups missing or twice')
 
     def test_a_run_outlives_a_short_restart(self):
         with Server() as server:

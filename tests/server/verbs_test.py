@@ -1,5 +1,6 @@
 """The verbs over HTTP: what each answers, keys and their limits, idempotency keys, events."""
 import json
+import os
 import socket
 import threading
 import time
@@ -32,6 +33,76 @@ class LostAnswers(TestCase):
             client.post('/v1/revoke', {'resource': 'lost', 'token': lease['token'], 'why': 'w', 'by': 'b'})
         done = self.play('/v1/check', take_over, 'check', 'lost')
         self.assertEqual(done.returncode, 12, done.stderr)
+
+
+class LostAnswersOfQueues(TestCase):
+    """The same for items of a queue: a put is one item, a claim is the same claim, follow-ups are put once."""
+
+    def test_a_put_whose_answer_was_lost_is_one_item(self):
+        with Server() as server, LosesOneAnswer(server.port, '/v1/queues/put', lambda: None) as relay:
+            done = server.stint('queue', 'put', 'q', 'payload', '--create', store=relay.url)
+            self.assertTrue(relay.lost)
+            items = server.client().get('/v1/queues/items?queue=q').json['items']
+            self.assertEqual([one['id'] for one in items], [done.stdout.strip()])
+
+    def test_a_claim_whose_answer_was_lost_is_the_same_claim(self):
+        with Server() as server, LosesOneAnswer(server.port, '/v1/queues/claim', lambda: None) as relay:
+            ids = [server.stint('queue', 'put', 'q', str(i), '--create').stdout.strip() for i in range(2)]
+            got = json.loads(server.stint('queue', 'claim', 'q', '--json', store=relay.url).stdout)
+            self.assertTrue(relay.lost)
+            self.assertEqual(got['id'], ids[0])
+            states = {one['id']: one['state'] for one in server.client().get('/v1/queues/items?queue=q').json['items']}
+            self.assertEqual(states, {ids[0]: 'claimed', ids[1]: 'waiting'})
+
+    def complete(self, meanwhile):
+        with Server() as server:
+            item = server.stint('queue', 'put', 'q', 'x', '--create').stdout.strip()
+            server.stint('queue', 'claim', 'q')
+            with LosesOneAnswer(server.port, '/v1/queues/complete', lambda: meanwhile(server.client(), item)) as relay:
+                done = server.stint('queue', 'complete', item, '--epoch', '1', '--then', 'q:next', '--json',
+                                    store=relay.url, check=False)
+                self.assertTrue(relay.lost)
+            left = server.client().get('/v1/queues/items?queue=q&state=waiting').json['items']
+            return done, item, left
+
+    def test_a_completion_whose_answer_was_lost_puts_its_follow_ups_once_and_names_them(self):
+        done, _, left = self.complete(lambda c, item: None)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(json.loads(done.stdout)['follow_ups'], [one['id'] for one in left])
+
+    def test_it_was_done_whatever_an_operator_did_since(self):
+        done, item, left = self.complete(lambda c, item: c.post('/v1/queues/replay', {'id': item, 'why': 'w', 'by': 'b'}))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(sorted(one['id'] for one in left if one['id'] != item), json.loads(done.stdout)['follow_ups'])
+
+
+class LostAnswersOfSlots(TestCase):
+    """The step `start` of a slot: told twice it is done; when the lease has gone meanwhile, nobody can know."""
+
+    def play(self, meanwhile):
+        with Server() as server:
+            path = f'{server.dir}/stint.toml'
+            with open(path, 'w') as file:
+                file.write('[job.j]\nschedule = "0 0 1 1 *"\ncommand = ["touch", "%s/ran"]\n' % server.dir)
+            with LosesOneAnswer(server.port, '/v1/jobs/start', lambda: meanwhile(server.client())) as relay:
+                done = server.stint('cron', 'run', 'j', '--slot', '2026-01-01T00:00:00Z', '--file', path, store=relay.url, check=False)
+                self.assertTrue(relay.lost, done.stderr)
+            slots = server.client().get('/v1/jobs/slots?job=j').json['slots']
+            return done, os.path.exists(f'{server.dir}/ran'), [one['state'] for one in slots]
+
+    def test_a_start_whose_answer_was_lost_is_asked_again(self):
+        done, ran, states = self.play(lambda c: None)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue(ran)
+        self.assertEqual(states, ['ran'])
+
+    def test_a_start_that_is_gone_when_asked_again_starts_nothing(self):
+        def take_over(client):
+            lease = client.get('/v1/lease?resource=j').json
+            client.post('/v1/revoke', {'resource': 'j', 'token': lease['token'], 'why': 'w', 'by': 'b'})
+        done, ran, _ = self.play(take_over)
+        self.assertNotEqual(done.returncode, 0, done.stderr)
+        self.assertFalse(ran)
 
 
 class Verbs(TestCase):

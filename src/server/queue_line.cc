@@ -1,0 +1,142 @@
+#include "server/queue_line.h"
+
+#include <algorithm>
+
+#include "server/visit.h"
+
+namespace stint::server {
+namespace {
+
+constexpr Millis kLongestLook{30'000};  // a wake-up may be lost with its writer
+constexpr Millis kBusyLook{250};
+
+}  // namespace
+
+// Lines may outlive this in the loop's queue; their wake-ups must not.
+QueueLine::~QueueLine() {
+  for (const auto& [name, line] : lines_) line->wakes.reset();
+}
+
+void QueueLine::join(const VisitPtr& visit, const std::shared_ptr<Request>& request, ItemBid bid) {
+  const auto waiter = std::make_shared<Waiter>(visit, request, std::move(bid));
+  waiter->until = clock_.mono() + waiter->bid.wait;
+  const core::QueueName queue = waiter->bid.claim.queue;
+  auto& line = lines_[queue.text()];
+  if (!line) {
+    line = std::make_shared<Line>();
+    line->queue = queue.text();
+  }
+  line->waiting.push_back(waiter);
+  ++count_;
+  visit->call->on_gone([this, line = line, waiter] {
+    waiter->gone = true;
+    ++metrics_.vanished;
+    // Who is being asked for keeps its place until the answer is there: it must be given back.
+    if (line->asking && line->waiting.front() == waiter) return;
+    leave(line, waiter);
+  });
+  http_.later(waiter->bid.wait, [this, line = line, waiter] { time_is_up(line, waiter); });
+  if (line->waiting.size() > 1) return;
+  // Its first call comes when the watch stands: what is put from then on is not missed.
+  line->wakes = wakes_.subscribe(Wakes::of_queue(queue), [this, weak = std::weak_ptr(line)] {
+    if (const auto here = weak.lock()) ask(here);
+  });
+}
+
+void QueueLine::ask(const LinePtr& line) {
+  if (line->asking) {
+    line->again = true;
+    return;
+  }
+  if (line->waiting.empty()) return;
+  line->asking = true;
+  line->again = false;
+  const WaiterPtr waiter = line->waiting.front();
+  const bool queued = http_.work([this, line, waiter] {
+    auto answer = waiter->request->queue().claim(waiter->bid.claim);
+    http_.post(
+        [this, line, waiter, answer = std::move(answer)] { answered(line, waiter, answer); });
+  });
+  if (queued) return;
+  line->asking = false;
+  alarm_in(line, kBusyLook);
+}
+
+void QueueLine::answered(const LinePtr& line, const WaiterPtr& waiter, const Claimed& answer) {
+  line->asking = false;
+  const auto* empty = answer ? std::get_if<api::EmptyQueue>(&*answer) : nullptr;
+  if (empty == nullptr) {
+    leave(line, waiter);
+    hand_over(waiter, answer);
+    return ask(line);  // there may be more
+  }
+  if (waiter->gone) {
+    leave(line, waiter);
+  } else if (clock_.mono() >= waiter->until || closed_) {
+    leave(line, waiter);
+    hand_over(waiter, answer);
+  }
+  if (line->waiting.empty()) return;
+  if (line->again || line->waiting.front() != waiter) return ask(line);
+  alarm_in(line, std::min(kLongestLook, empty->next_in.value_or(kLongestLook)));
+}
+
+void QueueLine::hand_over(const WaiterPtr& waiter, const Claimed& answer) {
+  const auto* claimed = answer ? std::get_if<api::ClaimedItem>(&*answer) : nullptr;
+  if (waiter->gone || waiter->over) {
+    if (claimed != nullptr) give_back(waiter, *claimed);
+    return;
+  }
+  waiter->over = true;
+  Answer out = item_bid_answer(*waiter->request, answer);
+  if (claimed != nullptr) {
+    out.sent = [this, waiter, item = *claimed](bool sent) {
+      if (!sent) give_back(waiter, item);
+    };
+  }
+  finish_(waiter->visit, std::move(out));
+}
+
+void QueueLine::give_back(const WaiterPtr& waiter, const api::ClaimedItem& claimed) {
+  // If there is no thread for it, the claim runs out by itself.
+  (void)http_.work([waiter, ref = api::ItemRef{claimed.item.id, claimed.item.item.epoch}] {
+    (void)waiter->request->queue().release(ref);
+  });
+}
+
+void QueueLine::leave(const LinePtr& line, const WaiterPtr& waiter) {
+  const auto at = std::find(line->waiting.begin(), line->waiting.end(), waiter);
+  if (at == line->waiting.end()) return;
+  line->waiting.erase(at);
+  --count_;
+  if (!line->waiting.empty()) return;
+  line->wakes.reset();
+  const auto known = lines_.find(line->queue);
+  if (known != lines_.end() && known->second == line) lines_.erase(known);
+}
+
+void QueueLine::alarm_in(const LinePtr& line, Millis time) {
+  const std::uint64_t mine = ++line->alarm;
+  http_.later(time, [this, line, mine] {
+    if (line->alarm == mine) ask(line);
+  });
+}
+
+void QueueLine::time_is_up(const LinePtr& line, const WaiterPtr& waiter) {
+  if (waiter->over || waiter->gone) return;
+  // Being asked for: the answer decides.
+  if (line->asking && !line->waiting.empty() && line->waiting.front() == waiter) return;
+  leave(line, waiter);
+  hand_over(waiter, api::ClaimAnswer(api::EmptyQueue{}));
+}
+
+void QueueLine::close() {
+  closed_ = true;
+  const auto lines = lines_;
+  for (const auto& [name, line] : lines) {
+    const auto waiting = line->waiting;
+    for (const WaiterPtr& one : waiting) time_is_up(line, one);
+  }
+}
+
+}  // namespace stint::server

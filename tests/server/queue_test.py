@@ -1,0 +1,222 @@
+"""Queues and schedules through a server: keys, prefixes and owners, waiting, the janitor, the command line, declared
+queues, metrics."""
+import json
+import os
+import shutil
+import subprocess
+import threading
+
+from harness import STINT, Client, Server, TestCase, main, until
+
+
+def lines(server, *words):
+    return server.stint(*words, store=server.url).stdout.split()
+
+
+class QueueKeys(TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server().start()
+        cls.addClassCleanup(cls.server.__exit__)
+        key = cls.server.key
+        cls.a = cls.server.client(key('a', 'queue,read', '--prefix', 'a-'))
+        cls.a2 = cls.server.client(key('a2', 'queue', '--prefix', 'a-'))
+        cls.op = cls.server.client(key('op', 'operate,read'))
+        cls.cron = cls.server.client(key('cron', 'schedule,acquire', '--prefix', 'a-'))
+        until(lambda: cls.cron.get('/v1/store').json.get('key') == 'cron', 'the keys are known')
+
+    def put(self, queue='a-q', **more):
+        return self.a.post('/v1/queues/put', {'queue': queue, 'create': True, **more})
+
+    def test_a_prefix_holds_for_queues_items_and_follow_ups(self):
+        for path, body in (('put', {'queue': 'b-q', 'create': True}), ('claim', {'queue': 'b-q'}),
+                           ('configure', {'queue': 'b-q', 'limits': {}}), ('tend', {'queue': 'b-q'}),
+                           ('complete', {'id': 'b-q-' + 'a' * 20, 'epoch': 1})):
+            answer = self.a.post(f'/v1/queues/{path}', body)
+            self.assertEqual(answer.status, 403, (path, answer))
+        self.put()
+        item = self.a.post('/v1/queues/claim', {'queue': 'a-q'}).json['item']
+        fan = {'id': item['id'], 'epoch': item['epoch'], 'then': [{'queue': 'b-q'}]}
+        self.assertEqual(self.a.post('/v1/queues/complete', fan).status, 403)
+        self.assertEqual(self.a.get(f'/v1/queues/item?id={item["id"]}').json['state'], 'claimed')
+        for path in ('queue?queue=b-q', 'items?queue=b-q', 'item?id=b-q-' + 'a' * 20, 'watch?queue=b-q'):
+            self.assertEqual(self.a.get(f'/v1/queues/{path}').status, 403, path)
+        self.op.post('/v1/queues/drop', {'id': item['id'], 'epoch': item['epoch'], 'why': 'w'})
+
+    def test_the_owner_is_the_key_and_an_epoch_is_no_leave_for_another(self):
+        one = self.put(queue='a-own', by='x').json['id']
+        item = self.a.post('/v1/queues/claim', {'queue': 'a-own', 'owner': 'run-1'}).json['item']
+        self.assertEqual((item['id'], item['owner'], item['put_by']), (one, 'a/run-1', 'a/x'))
+        ref = {'id': one, 'epoch': item['epoch']}
+        for verb in ('start', 'renew', 'checkpoint', 'complete', 'fail', 'release'):
+            self.assertEqual(self.a2.post(f'/v1/queues/{verb}', ref).status, 403, verb)
+            self.assertEqual(self.a2.post(f'/v1/queues/{verb}', {**ref, 'epoch': 7}).status, 410, verb)
+        self.assertEqual(self.a.get(f'/v1/queues/item?id={one}').json['state'], 'claimed')
+        self.assertEqual(self.a.post('/v1/queues/park', {**ref, 'why': 'w'}).status, 403)
+        parked = self.op.post('/v1/queues/park', {**ref, 'why': 'w', 'by': 'me'}).json
+        self.assertEqual((parked['state'], parked['by']), ('parked', 'op/me'))
+        self.assertEqual(self.a.post('/v1/queues/complete', ref).status, 410)
+
+    def test_jobs_are_behind_their_prefix_too(self):
+        rule = {'name': 'b-job', 'schedule': '@daily', 'loaded_at_ms': 1}
+        self.assertEqual(self.cron.post('/v1/jobs/decide', {'scheduler': 's', 'asks': [{'rule': rule}]}).status, 403)
+        self.assertEqual(self.cron.post('/v1/jobs/decide', {'scheduler': 's', 'asks': [{'rule': {**rule, 'name': 'a-job'}}]}).status, 200)
+        self.assertEqual(self.a.post('/v1/jobs/pause', {'job': 'a-job'}).status, 403)
+        self.assertEqual(self.op.post('/v1/jobs/pause', {'job': 'a-job'}).status, 200)
+        self.assertEqual([job['job'] for job in self.op.get('/v1/jobs').json['jobs']], ['a-job'])
+
+    def test_bad_input_changes_nothing(self):
+        self.put(queue='a-bad')
+        post = lambda verb, body: self.a.post(f'/v1/queues/{verb}', body).status
+        self.assertEqual(post('put', {'queue': 'a-none'}), 400)
+        self.assertEqual(post('put', {'queue': 'a-bad', 'payload': 'x' * 65_537}), 400)
+        self.assertEqual(post('put', {'queue': 'a-bad', 'payload': 'x', 'payload_base64': 'eA=='}), 400)
+        self.assertEqual(post('put', {'queue': 'a-bad', 'payload_base64': 'no'}), 400)
+        self.assertEqual(post('put', {'queue': 'a-bad', 'priority': 101}), 400)
+        self.assertEqual(post('put', {'queue': 'a-bad', 'labels': 'l'}), 400)
+        self.assertEqual(post('put', {'queue': 'a-bad', 'limits': {'max_attempts': 0}}), 400)
+        self.assertEqual(post('claim', {'queue': 'a-bad', 'wait_ms': 10**9}), 400)
+        self.assertEqual(post('complete', {'id': 'a-bad', 'epoch': 1}), 400)
+        self.assertEqual(post('renew', {'id': 'a-bad-' + 'a' * 20, 'epoch': 0}), 400)
+        self.assertEqual(self.a.get('/v1/queues/queue?queue=a-bad').json['waiting'], 1)
+
+
+class QueueServer(TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server().start()
+        cls.addClassCleanup(cls.server.__exit__)
+
+    def setUp(self):
+        self.c = self.server.client()
+
+    def put(self, queue, payload='', **more):
+        return self.c.post('/v1/queues/put', {'queue': queue, 'payload': payload, 'create': True, **more}).json['id']
+
+    def test_a_claim_waits_and_whoever_puts_wakes_it(self):
+        self.c.post('/v1/queues/configure', {'queue': 'wait', 'limits': {}})
+        got = []
+
+        def wait(i):
+            c = Client(self.server.port)
+            got.append(c.post('/v1/queues/claim', {'queue': 'wait', 'owner': f'w{i}', 'wait_ms': 60_000}).json['item']['id'])
+            c.close()
+        threads = [threading.Thread(target=wait, args=(i,)) for i in range(3)]
+        for thread in threads:
+            thread.start()
+        ids = [self.put('wait') for _ in threads]
+        for thread in threads:
+            thread.join()
+        self.assertEqual(sorted(got), sorted(ids))
+
+    def test_a_wait_ends_and_who_vanishes_gives_the_item_back(self):
+        self.c.post('/v1/queues/configure', {'queue': 'gone', 'limits': {}})
+        self.assertIsNone(self.c.post('/v1/queues/claim', {'queue': 'gone', 'owner': 'w', 'wait_ms': 50}).json['item'])
+        vanishing = Client(self.server.port)
+        vanishing.conn.request('POST', '/v1/queues/claim', json.dumps({'queue': 'gone', 'owner': 'v', 'wait_ms': 60_000}))
+        vanishing.close()
+        one = self.put('gone')
+        mine = until(lambda: self.c.post('/v1/queues/claim', {'queue': 'gone', 'owner': 'w'}).json['item'], 'it is given back')
+        self.assertEqual(mine['id'], one)
+
+    # EVIDENCE-OF: G8
+    def test_the_server_is_a_janitor(self):
+        """Nobody claims and nobody works: the server settles what ran out."""
+        again = self.put('tended', limits={'requeue': 'always'})
+        parked = self.put('tended2', limits={'requeue': 'never'})
+        for queue in ('tended', 'tended2'):
+            self.c.post('/v1/queues/claim', {'queue': queue, 'owner': 'w', 'ttl_ms': 1000, 'start': True})
+        state = lambda one: self.c.get(f'/v1/queues/item?id={one}').json['state']
+        until(lambda: state(again) == 'waiting', 'it is to be claimed again')
+        until(lambda: state(parked) == 'parked', 'it is parked')
+
+    def test_pages_are_whole(self):
+        ids = {self.put('pages', str(i)) for i in range(7)}
+        first = self.c.post('/v1/queues/claim', {'queue': 'pages', 'owner': 'w'}).json['item']['id']
+        seen, after = [], ''
+        while True:
+            page = self.c.get(f'/v1/queues/items?queue=pages&limit=2&after={after}').json
+            seen += [item['id'] for item in page['items']]
+            if 'next' not in page:
+                break
+            after = page['next']
+        self.assertEqual(seen[0], first)
+        self.assertEqual((len(seen), set(seen)), (7, ids))
+        self.assertEqual(self.c.get('/v1/queues/items?queue=pages&after=nonsense').status, 400)
+        row = next(one for one in self.c.get('/v1/queues').json['queues'] if one['queue'] == 'pages')
+        self.assertEqual((row['ready'], row['waiting'], row['claimed'], row['done']), (6, 6, 1, 0))
+        self.assertGreaterEqual(row['oldest_ms'], 0)
+
+    def test_metrics(self):
+        self.put('counted')
+        text = self.c.get('/metrics').body.decode()
+        self.assertIn('stint_queue_items{queue="counted",state="ready"} 1\n', text)
+        for name in ('puts', 'claims', 'completions', 'stale_refused', 'parked'):
+            self.assertIn(f'# TYPE stint_queue_{name}_total counter', text)
+        self.assertIn('stint_queue_oldest_seconds{queue="counted"} ', text)
+        self.assertIn('stint_scheduled_skipped_overlap_total ', text)
+        if shutil.which('promtool'):
+            subprocess.run(['promtool', 'check', 'metrics'], input=text, text=True, check=True, capture_output=True)
+
+    def test_the_command_line_works_through_it(self):
+        server, here = self.server, self.server.dir
+        (one,) = lines(server, 'queue', 'put', 'cli', 'hello', '--create')
+        server.stint('work', 'cli', '--until-empty', '--', 'sh', '-c',
+                     f'cat > {here}/payload; stint() {{ "{STINT}" "$@"; }}; stint queue checkpoint --data {here}/payload && stint progress half',
+                     store=server.url)
+        with open(f'{here}/payload') as file:
+            self.assertEqual(file.read(), 'hello')
+        item = json.loads(server.stint('queue', 'show', one, '--json', store=server.url).stdout)
+        self.assertEqual((item['state'], item['progress'], item['checkpoint']), ('done', 'half', 'hello'))
+        self.assertEqual(json.loads(server.stint('queue', 'ls', 'cli', '--json', store=server.url).stdout)[0]['id'], one)
+        # Jobs, their slots, and once.
+        with open(f'{here}/stint.toml', 'w') as file:
+            file.write(f'[job.tick]\nschedule = "@yearly"\ncommand = ["touch", "{here}/ticked"]\n')
+        (slot,) = lines(server, 'cron', 'trigger', 'tick', '--file', f'{here}/stint.toml')
+        server.stint('cron', f'{here}/stint.toml', '--once', store=server.url)
+        self.assertTrue(os.path.exists(f'{here}/ticked'))
+        slots = json.loads(server.stint('slots', 'tick', '--json', '--file', f'{here}/stint.toml', store=server.url).stdout)
+        self.assertEqual([(row['key'], row['state']) for row in slots], [(slot, 'ran')])
+        for _ in range(2):
+            server.stint('once', 'the-key', '--', 'sh', '-c', f'echo x >> {here}/once', store=server.url)
+        with open(f'{here}/once') as file:
+            self.assertEqual(file.read(), 'x\n')
+
+
+class Declared(TestCase):
+    def test_queues_of_the_configuration_are_there_and_follow_it(self):
+        with Server() as server:
+            path = f'{server.dir}/serve.toml'
+
+            def write(attempts):
+                with open(path, 'w') as file:
+                    file.write(f'store = "{server.store}"\n[queue.builds]\nmax_attempts = {attempts}\nttl = "5m"\nrequeue = "never"\n')
+            write(7)
+            for attempts in (7, 2):
+                write(attempts)
+                with Server('--config', path, store=server.store, directory=server.dir) as other:
+                    limits = other.client().get('/v1/queues/queue?queue=builds').json['limits']
+                    self.assertEqual((limits['max_attempts'], limits['claim_ttl_ms'], limits['requeue']), (attempts, 300_000, 'never'))
+                    item = other.client().post('/v1/queues/put', {'queue': 'builds'}).json['id']
+                    self.assertEqual(other.client().get(f'/v1/queues/item?id={item}').json['limits']['max_attempts'], attempts)
+
+    def test_by_who_puts_and_works_and_wrong_ones_are_told_with_their_place(self):
+        with Server() as server:
+            os.makedirs(f'{server.dir}/config/stint')
+            path = f'{server.dir}/config/stint/config.toml'
+            with open(path, 'w') as file:
+                file.write('[queue.posts]\nmax_attempts = 1\n')
+            item = server.stint('queue', 'put', 'posts', 'x', store=server.url).stdout.strip()
+            self.assertEqual(server.client().get(f'/v1/queues/item?id={item}').json['limits']['max_attempts'], 1)
+            self.assertEqual(server.stint('queue', 'put', 'others', 'x', store=server.url, check=False).returncode, 2)
+            for text, place in (('[queue.posts]\nmax_attempts = 0\n', ':2:16: '), ('[queue.posts]\ntries = 3\n', ':2:9: '),
+                                ('[queue."no spaces"]\n', ':1:8: '), ('[queue.posts]\nttl = "5"\n', ':2:7: ')):
+                with open(path, 'w') as file:
+                    file.write(text)
+                done = server.stint('queue', 'put', 'posts', 'x', store=server.url, check=False)
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertIn(path + place, done.stderr)
+
+
+if __name__ == '__main__':
+    main()
