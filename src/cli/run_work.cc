@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "api/words.h"
 #include "app/run_files.h"
 #include "base/text.h"
 #include "cli/exit_codes.h"
@@ -16,7 +17,7 @@ namespace {
 int report_loss(Session& session, const holder::RunEnd& end, Token token) {
   const std::string_view what = end.started ? "the work was stopped: " : "nothing was started: ";
   if (end.lost) {
-    session.warn(cat(what, describe_loss(*end.lost, token)));
+    session.warn(cat(what, api::describe_loss(*end.lost, token)));
   } else if (end.how == holder::RunEnd::How::Stalled) {
     session.warn(cat(what, "it showed no progress"));
   } else {

@@ -85,7 +85,7 @@ int Session::held(const api::Refused& refused) {
 }
 
 int Session::lost(const api::Lost& lost, Token offered) {
-  return fail({Code::Lost, cli::describe_loss(lost, offered)}, &lost.lease, core::word(lost.cause));
+  return fail({Code::Lost, api::describe_loss(lost, offered)}, &lost.lease, core::word(lost.cause));
 }
 
 std::string Session::strong(std::string_view text) const {
@@ -177,10 +177,6 @@ Result<api::Grip> Session::grip(const ResourceName& resource, Token token) {
 
 std::string describe_holder(const api::Lease& lease, const Clock& clock) {
   return api::describe_holder(lease, clock.wall());
-}
-
-std::string describe_loss(const api::Lost& lost, Token offered) {
-  return api::describe_loss(lost, offered);
 }
 
 }  // namespace stint::cli

@@ -72,6 +72,5 @@ class Session {
 
 // "held by host-a:4711 for another 18 s ..."
 std::string describe_holder(const api::Lease& lease, const Clock& clock);
-std::string describe_loss(const api::Lost& lost, Token offered);
 
 }  // namespace stint::cli

@@ -157,7 +157,6 @@ Result<std::vector<std::string>> SlotService::open_jobs() {
 }
 
 Result<std::vector<api::NamedJob>> SlotService::jobs() {
-  constexpr std::size_t kPage = 500;
   std::vector<api::NamedJob> out;
   std::string after;
   while (true) {
