@@ -31,7 +31,6 @@ class Line {
   private readonly age = h('span', { class: 'age' });
   private readonly waiters = h('span', { class: 'number' });
   private readonly note = h('bdi', { class: 'name' });
-  private still = false;
   row: Row | null = null;
   index = -1;
 
@@ -64,8 +63,6 @@ class Line {
       this.link.title = shown;
       this.link.href = `#/lease/${encodeURIComponent(lease.resource)}`;
     }
-    // A bar does not slide from one lease's length to another's: it may again from the next look on.
-    this.still = other;
     const left = row.until === 0 ? -1 : row.until - now;
     const over = lease.held && (row.until === 0 || left <= 0) && lease.remaining_ms !== null;
     const stuck = stuckFor(lease, wall);
@@ -87,7 +84,7 @@ class Line {
 
   private showLeft(ttl: number, left: number, state: string, unknown: boolean): void {
     const share = left <= 0 || ttl <= 0 ? 0 : Math.min(1, left / ttl);
-    const kind = `fill ${share < 0.2 ? 'short' : share < 0.5 ? 'low' : ''}${this.still ? ' still' : ''}`;
+    const kind = `fill ${share < 0.2 ? 'short' : share < 0.5 ? 'low' : ''}`;
     if (this.fill.className !== kind) this.fill.className = kind;
     this.fill.style.transform = `scaleX(${share.toFixed(4)})`;
     const words =
