@@ -130,6 +130,9 @@ Result<WriteAnswer> land_once(Landing& one) {
   const UsedMark made{one.pass.generation, one.pass.token,  offer.key,
                       offer.digest,        one.staged.name, one.staged.inode};
   auto number = one.site.make(name, used_text(made), one.pass);
+  // An I/O error does not say that the mark is not there. If it is, and its stage were taken away,
+  // a repeat would take the write for done.
+  one.marked = !number;
   if (!number) return number.error();
   if (*number == EEXIST) {
     auto other = one.site.read_used(one.pass);

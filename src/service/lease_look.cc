@@ -86,6 +86,7 @@ Result<LeaseService::Snapshot> LeaseService::look(const ResourceName& name, Furt
   auto meta = meta_of(entries[0]);
   if (!meta) return meta.error();
   out.usable = check_settled(*meta);
+  if (out.usable) out.usable = check_same_life(*meta, generation());
   out.floor = meta->floor;
   if (!tail_key.empty()) {
     auto floor = floor_after_tail(entries[7]);

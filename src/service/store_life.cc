@@ -85,6 +85,18 @@ Status check_memory(store::Store& store, const Meta& meta, const std::optional<A
                        ". Was a backup restored? Tokens issued since are not in it."));
 }
 
+}  // namespace
+
+Status check_same_life(const Meta& meta, const Generation& seen) {
+  if (meta.generation == seen) return {};
+  return went_back(cat("This store is generation ", meta.generation.hex(), ", but it was ",
+                       seen.hex(),
+                       " while this process had it open: an older copy was put back, or another "
+                       "store stands in its place."));
+}
+
+namespace {
+
 Result<std::optional<Life>> create_life(store::Store& store, Random& random, WallTime now) {
   Meta meta;
   meta.generation = Generation::make(random);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "service/lease_service.h"
 #include "store/memory/memory_store.h"
 #include "tests/conformance/stores.h"
@@ -135,6 +137,32 @@ TEST_F(StoreLifeTest, WhoHasItOpenGoesOnInTheNewGeneration) {
   ASSERT_TRUE(store_.commit({set_meta(foreign, store::Expect::Any, 0)}, store::Sync::Durable));
   ASSERT_TRUE(leases.get(ResourceName::parse("db").value()));
   EXPECT_EQ(leases.generation(), after.meta.generation);
+}
+
+// A backup of an earlier generation under a process that has the store open: it remembers, so it
+// grants nothing, and the anchor keeps what it knows.
+// EVIDENCE-OF: G12
+TEST_F(StoreLifeTest, WhoHasItOpenRefusesAnEarlierGenerationAndKeepsTheAnchor) {
+  begin(store_).value();
+  const store::MemoryStore::Image backup = store_.image();
+  const Life second = recovered(store_).value();
+  Ledger ledger(store_, clock_, 1000);
+  LeaseService leases(store_, ledger, second, clock_, random_, &anchors_);
+  store_.restore(backup, 0);
+  const auto answer = leases.acquire({.resource = ResourceName::parse("db").value(),
+                                      .owner = Owner::parse("ann").value(),
+                                      .claim = Claim::make(random_),
+                                      .terms = {Millis(1000), {}, {}, {}},
+                                      .note = "",
+                                      .retake = std::nullopt,
+                                      .count_refusal = true});
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().code, Code::Unavailable);
+  EXPECT_EQ(anchors_.anchor->generation, second.meta.generation);
+  const Life third = recovered(store_).value();
+  EXPECT_NE(std::ranges::find(third.meta.ancestors, second.meta.generation),
+            third.meta.ancestors.end())
+      << "targets that were sealed in the second one go on";
 }
 
 // EVIDENCE-OF: G12

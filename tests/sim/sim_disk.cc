@@ -168,6 +168,10 @@ int SimDisk::rename(const std::string& from, const std::string& to, bool replace
   if (failed != 0 && scheduler_.random().below(2) == 0) return failed;
   change({{to, found->second}, {from, nullptr}});
   if (look_) look_(from, to);
+  if (!betrayed_.empty() && to.find(betrayed_) != to.npos) {
+    betrayed_.clear();
+    return EIO;
+  }
   return failed;
 }
 

@@ -45,6 +45,9 @@ class SimDisk {
   // Sabotage for the tests of the laws: syncs do nothing, and say that they did.
   void lie_about_syncs() { lies_ = true; }
 
+  // The next rename to a name with this in it is done, and answered EIO.
+  void betray(std::string name) { betrayed_ = std::move(name); }
+
   // ---- what os/directory.h and os/artifact.h ask, an errno each
   int create(const std::string& name, int& fd);
   int open(const std::string& name, int& fd);
@@ -86,6 +89,7 @@ class SimDisk {
   std::uint64_t last_inode_ = 0;
   std::uint64_t calls_ = 0;
   bool lies_ = false;
+  std::string betrayed_;
 };
 
 }  // namespace stint::test

@@ -7,8 +7,10 @@
 #include <functional>
 
 #include "base/text.h"
+#include "guard/file_guard.h"
 #include "store/memory/memory_store.h"
 #include "tests/sim/sim_site.h"
+#include "tests/support/issuing_fences.h"
 
 namespace stint::test {
 namespace {
@@ -125,6 +127,13 @@ std::vector<LawBreak> target_breaks() {
          laws.write_refused("f0", landing(1, 1).body);
          laws.landed("f0", landing(1, 1));
        }},
+      {13,
+       [](SimLaws& laws, Scheduler& world) {
+         const Nanos now = world.now().time_since_epoch();
+         laws.changed("r0", grant(1, now + kSecond), now);
+         laws.told_lost("r0", Token(1));
+       }},
+      {10, [](SimLaws& laws, Scheduler&) { laws.told_held("r0", Token(1)); }},
       {14,
        [](SimLaws& laws, Scheduler&) {
          sealed_and_granted(laws, 1);
@@ -244,6 +253,32 @@ TEST(SimSite, RepeatsARunBitByBit) {
     EXPECT_EQ(first.fingerprint, second.fingerprint);
     EXPECT_NE(first.fingerprint, play(make_plan(seed + 5), {}).fingerprint);
   }
+}
+
+// The mark of a write in mode once got its name, and the disk said EIO: the repeat finishes the
+// write instead of taking it for done.   G5
+TEST(SimDiskPlay, AMarkThatWasMadeAndCalledFailedIsFinishedByTheRepeat) {
+  Scheduler world(1);
+  SimOs os(world);
+  SimTally tally;
+  SimDisk disk(world, tally);
+  IssuingFences fences;
+  fences.issue(1);
+  SimHost& host = world.make_machine("h", world.make_clock());
+  world.start_once(
+      host, "writer",
+      [&] {
+        guard::Pass pass = pass_with(1);
+        pass.mode = core::FenceMode::Once;
+        const guard::FileWrite write{.path = "/site/f0", .body = "new"};
+        disk.betray(".used.");
+        EXPECT_FALSE(guard::write_file(write, pass, &fences));
+        EXPECT_FALSE(disk.peek("f0"));
+        EXPECT_TRUE(guard::write_file(write, pass, &fences));
+        EXPECT_EQ(disk.peek("f0"), "new");
+      },
+      [] {});
+  world.run({.steps = 10'000});
 }
 
 TEST(SimPlan, IsReadBackAsItWasPrinted) {

@@ -80,7 +80,11 @@ void SimOs::wait(const std::vector<int>& fds, std::optional<MonoTime> until) {
     scheduler_.park(
         until ? std::optional(std::max(clock.true_time(*until), scheduler_.now() + Nanos(1)))
               : std::nullopt);
-    for (auto& [fd, event] : events_) std::erase(event.waiting, scheduler_.fiber());
+    for (const int fd : fds) {
+      if (const auto found = events_.find(fd); found != events_.end()) {
+        std::erase(found->second.waiting, scheduler_.fiber());
+      }
+    }
   }
 }
 

@@ -65,8 +65,8 @@ SimSite::SimSite(const SimPlan& plan, const SimOptions& options)
     if (fault.commit != 0) by_commit_.push_back(fault);
   }
   std::ranges::reverse(by_commit_);  // the next one last
-  store_->set_faulty(true);
   cast_all();
+  store_->set_faulty(true);
   maker_ = &scheduler_.start(*hosts_["h0"].host, "faults", [this] { make_faults(); });
   // It lives by no host's clock: a frozen host does not stop the faults.
   maker_->machine = &scheduler_.make_machine("nowhere", store_clock_);
@@ -305,10 +305,14 @@ void SimSite::go_back(const SimFault& fault) {
 }
 
 void SimSite::recover() {
+  // The operator sits at the machine that has seen the most.
+  SimAnchors* anchors = &hosts_["h0"].anchors;
+  for (auto& [name, host] : hosts_) {
+    if (host.anchors.highest() > anchors->highest()) anchors = &host.anchors;
+  }
   for (int i = 0; i < 100 && scheduler_.alive(); ++i) {
-    const auto life =
-        service::recover(*store_, random(), store_clock_.wall(), &hosts_["h2"].anchors,
-                         {.why = "drill", .by = "operator", .past = {}});
+    const auto life = service::recover(*store_, random(), store_clock_.wall(), anchors,
+                                       {.why = "drill", .by = "operator", .past = {}});
     note(life ? "recovered" : cat("recover: ", word(life.error().code)));
     if (life) return;
     scheduler_.interleave(seconds(1));

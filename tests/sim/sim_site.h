@@ -57,7 +57,16 @@ SimOutcome play(const SimPlan& plan, const SimOptions& options);
 class SimAnchors final : public service::Anchors {
  public:
   Result<std::optional<service::Anchor>> recall() override { return anchor_; }
-  void remember(const service::Anchor& anchor) override { anchor_ = anchor; }
+  // As app/state_files.cc does.
+  void remember(const service::Anchor& anchor) override {
+    service::Anchor kept = anchor;
+    if (anchor_) kept.highest = std::max(kept.highest, anchor_->highest);
+    if (anchor_ && anchor_->generation == kept.generation) {
+      kept.revision = std::max(kept.revision, anchor_->revision);
+    }
+    anchor_ = kept;
+  }
+  Token highest() const { return anchor_ ? anchor_->highest : Token(); }
 
  private:
   std::optional<service::Anchor> anchor_;
@@ -71,10 +80,14 @@ class ToldLeases final : public api::Leases {
   Result<api::AcquireAnswer> acquire(const api::AcquireRequest& request) override;
   Result<api::HoldAnswer> release(const api::Grip& grip, bool fence) override;
   Result<api::HoldAnswer> renew(const api::Grip& grip, Millis ttl) override {
-    return leases_.renew(grip, ttl);
+    return told(grip, leases_.renew(grip, ttl));
   }
-  Result<api::HoldAnswer> stall(const api::Grip& grip) override { return leases_.stall(grip); }
-  Result<api::HoldAnswer> check(const api::Grip& grip) override { return leases_.check(grip); }
+  Result<api::HoldAnswer> stall(const api::Grip& grip) override {
+    return told(grip, leases_.stall(grip));
+  }
+  Result<api::HoldAnswer> check(const api::Grip& grip) override {
+    return told(grip, leases_.check(grip));
+  }
   Result<api::HoldAnswer> progress(const api::Grip& grip, const std::string& marker) override {
     return leases_.progress(grip, marker);
   }
@@ -101,6 +114,7 @@ class ToldLeases final : public api::Leases {
   Millis smallest_ttl() const override { return leases_.smallest_ttl(); }
 
  private:
+  Result<api::HoldAnswer> told(const api::Grip& grip, Result<api::HoldAnswer> answer);
   api::Leases& leases_;
   Scheduler& scheduler_;
   SimLaws& laws_;

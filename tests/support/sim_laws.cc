@@ -239,6 +239,26 @@ void SimLaws::refused(const std::string& resource, Token because, MonoTime sent)
   broken(6, resource, cat("refused because of token ", because.number(), ", released before"));
 }
 
+// A loss is final: if the lease stands now it stood when the loss was told.
+void SimLaws::told_lost(const std::string& resource, Token token) {
+  look(13);
+  const auto found = seen_.find(resource);
+  if (found == seen_.end() || suspended_) return;
+  const Stand& stand = found->second;
+  const Nanos now = clock_.mono().time_since_epoch();
+  if (stand.token != token || stand.standing != core::Standing::Granted) return;
+  if (surely_stands(stand, now)) {
+    broken(13, resource, cat("told that token ", token.number(), " is lost, and it stands"));
+  }
+}
+
+void SimLaws::told_held(const std::string& resource, Token token) {
+  look(10);
+  if (!granted_[resource].contains(token)) {
+    broken(10, resource, cat("token ", token.number(), " is held, it was told; nobody got it"));
+  }
+}
+
 // ---- targets
 
 void SimLaws::sealed(const std::string& name, Token token) {

@@ -59,6 +59,9 @@ class SimLaws {
   // ---- what clients are told (2, 6)
   void acquired(const std::string& resource, Token token);
   void released(const std::string& resource, Token token);
+  // A verb of its holder was answered with a loss; or it was done.
+  void told_lost(const std::string& resource, Token token);
+  void told_held(const std::string& resource, Token token);
   // An acquire that was sent at `sent` was refused because of that token.
   void refused(const std::string& resource, Token because, MonoTime sent);
 
