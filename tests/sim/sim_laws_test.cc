@@ -231,7 +231,7 @@ bool sees(const SimOptions& options, const std::set<int>& laws, std::uint64_t se
 }
 
 TEST(SimSite, SeesAStoreThatIgnoresTimers) {
-  EXPECT_TRUE(sees({.sabotage = Sabotage::IgnoreTimers}, {5}, 60));
+  EXPECT_TRUE(sees({.sabotage = Sabotage::IgnoreTimers}, {3, 4, 5, 18}, 60));
 }
 
 TEST(SimSite, SeesAStoreThatIgnoresVersions) {
