@@ -208,7 +208,8 @@ std::vector<const api::Lease*> shown_leases(const TopFacts& facts, const std::st
                       lease.note.find(filter) != std::string::npos;
     if (fits) out.push_back(&lease);
   }
-  std::ranges::stable_partition(out, [](const api::Lease* lease) { return lease->held; });
+  std::stable_partition(out.begin(), out.end(),
+                        [](const api::Lease* lease) { return lease->held; });
   return out;
 }
 
