@@ -37,8 +37,11 @@ def batches(build):
         files = [f for f in files if f.startswith("src/") and not f.endswith("_test.cc")
                  and f not in UNREADABLE and f not in seen]
         seen.update(files)
-        if files:
-            yield files, re.findall(r"(?:-D|-isystem )\S+", entry["command"])
+        flags = re.findall(r"(?:-D|-isystem )\S+", entry["command"])
+        waiting = [f for f in files if "co_await" in (ROOT / f).read_text()]
+        for part in ([f for f in files if f not in waiting], waiting):
+            if part:
+                yield part, flags
 
 
 def look(number, batch, folder):

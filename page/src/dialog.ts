@@ -20,8 +20,8 @@ export function ask(order: Order): void {
   const send = h('button', { type: 'submit', class: revoking ? 'danger' : 'primary', disabled: true }, revoking ? 'Revoke' : 'Transfer');
   const cancel = h('button', { type: 'button' }, 'Cancel');
   const text = revoking
-    ? 'The token moves: what the holder writes from now on is refused, and a run is stopped at its next renewal. Sealed targets are sealed again by whoever takes the lease next.'
-    : 'The lease is reserved for another owner and the token moves: what the present holder writes from now on is refused.';
+    ? 'The token moves, and a run is stopped at its next renewal. The page cannot seal: targets that this holder has sealed take its writes until the next holder seals them. To shut them at once use "stint revoke" where they can be reached.'
+    : 'The lease is reserved for another owner and the token moves; a run is stopped at its next renewal. The page cannot seal: targets that this holder has sealed take its writes until the next holder seals them. To shut them at once use "stint transfer" where they can be reached.';
   const form = h(
     'form',
     {},

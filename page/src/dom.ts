@@ -95,6 +95,11 @@ async function copyText(text: string): Promise<boolean> {
   }
 }
 
+// A word for a shell, that is nothing but a word.
+export function quote(text: string): string {
+  return /^[\w./:@-]+$/.test(text) ? text : `'${visible(text).replaceAll("'", "'\\''")}'`;
+}
+
 export function empty(title: string, text: Child, ...more: Child[]): HTMLElement {
   return h('div', { class: 'empty' }, h('h2', {}, title), h('p', {}, text), ...more);
 }

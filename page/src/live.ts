@@ -111,9 +111,14 @@ export class Live {
   }
 
   private async recent(): Promise<void> {
-    const got = await get<{ events: StintEvent[] }>('/v1/events', { newest: 'true', limit: 1000 }, this.ending.signal);
-    this.events = got.events;
-    this.after = got.events.at(-1)?.number ?? '';
+    // A key with several prefixes must name the one that it asks for.
+    const prefixes = this.facts?.prefixes?.length ? this.facts.prefixes : [''];
+    const lists = await Promise.all(
+      prefixes.map((prefix) => get<{ events: StintEvent[] }>('/v1/events', { prefix, newest: 'true', limit: 1000 }, this.ending.signal)),
+    );
+    const all = lists.flatMap((one) => one.events).sort((a, b) => (a.number < b.number ? -1 : 1));
+    this.events = all.filter((one, i) => i === 0 || all[i - 1]!.number !== one.number);
+    this.after = this.events.at(-1)?.number ?? '';
     this.changed();
   }
 

@@ -1,5 +1,7 @@
 #include "api/queue_wire.h"
 
+#include <algorithm>
+
 #include "api/wire.h"
 #include "base/base64.h"
 #include "base/text.h"
@@ -247,7 +249,11 @@ Result<ClaimAnswer> parse_claim(const JsonValue& value) {
   const JsonValue* found = in.find("item");
   if (found == nullptr) {
     // Nothing that begins like an answer of ours, but is none.
-    if (value.if_object() == nullptr || !in.done()) return invalid("no answer to a claim");
+    const auto* object = value.if_object();
+    const bool ours = object != nullptr && std::ranges::any_of(*object, [](const auto& field) {
+                        return field.first == "item";
+                      });
+    if (!ours || !in.done()) return invalid("no answer to a claim");
     ClaimAnswer out = EmptyQueue{.next_in = in.maybe_millis("next_in_ms")};
     return whole(in, std::move(out));
   }

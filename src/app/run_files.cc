@@ -55,7 +55,8 @@ Result<std::vector<std::string>> RunFiles::environment(const holder::RunRequest&
                                                        MonoTime deadline_at, bool tell_store) {
   ChildLeases leases;
   for (const holder::Kept& kept : taken.kept) {
-    leases.innermost.push_back({kept.grip.resource, generation, kept.grip.token, kept.grip.claim});
+    leases.innermost.push_back({kept.grip.resource, generation_of(taken, kept, generation),
+                                kept.grip.token, kept.grip.claim});
   }
   // The first that was named leads; with --or it is the one that was free.
   if (!request.resources.empty()) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <csignal>
 #include <map>
+#include <set>
 
 #include "base/text.h"
 #include "os/directory.h"
@@ -240,10 +241,17 @@ Status observe_targets(const std::string& folder, const probe::TorturePlan& plan
     return unavailable(cat("the folder ", quoted(folder), " cannot be read"));
   }
   std::ranges::sort(names);
+  // Every one at which a write was acknowledged, whether it is still there or not.
+  std::map<std::string, std::set<std::string>> used;
+  for (const probe::HistoryEvent& event : history) {
+    const bool written = event.verb == probe::verbs::kWrite && event.phase == probe::Phase::Ok;
+    if (!event.target.empty() && (written || os::exists(cat(folder, "/", event.target)))) {
+      used[event.resource].insert(event.target);
+    }
+  }
   for (int i = 0; i < plan.resources; ++i) {
     const std::string resource = probe::resource_of(plan, i);
-    for (std::size_t n = 0; os::exists(cat(folder, "/", probe::target_of(i, n))); ++n) {
-      const std::string target = probe::target_of(i, n);
+    for (const std::string& target : used[resource]) {
       auto body = os::read_file(cat(folder, "/", target), kMostTargetBytes);
       if (!body) return body.error();
       const auto lines = probe::parse_target(*body);

@@ -307,6 +307,12 @@ Generation JsonFields::generation(std::string_view name) {
 std::optional<WallTime> JsonFields::moment(std::string_view name) {
   const auto number = maybe_number(name);
   if (!number) return std::nullopt;
+  constexpr std::int64_t kFirstMs = -62'135'596'800'000;  // the years 1 to 9999
+  constexpr std::int64_t kLastMs = 253'402'300'799'999;
+  if (*number < kFirstMs || *number > kLastMs) {
+    fail(cat(quoted(name), " is no time"));
+    return std::nullopt;
+  }
   return wall_from_ms(*number);
 }
 

@@ -97,7 +97,9 @@ Result<std::vector<holder::SealStep>> seal_steps(Session& session, app::Opened& 
   std::set<std::string> given;
   for (const guard::Target& target : targets) given.insert(target.words);
   if (!given.empty()) {
-    const guard::Pass pass = pass_of(leading(request, taken), request.owner, generation);
+    const holder::Kept& first = leading(request, taken);
+    const guard::Pass pass =
+        pass_of(first, request.owner, holder::generation_of(taken, first, generation));
     steps.push_back(remember_step(opened, pass, {given.begin(), given.end()}));
     for (const std::string& words : given) {
       steps.push_back(seal_step(session, opened, pass, words));
@@ -105,7 +107,8 @@ Result<std::vector<holder::SealStep>> seal_steps(Session& session, app::Opened& 
   }
   if (session.words().has("--no-seal")) return steps;
   for (std::size_t i = 0; i < taken.grants.size(); ++i) {
-    const guard::Pass pass = pass_of(taken.kept[i], request.owner, generation);
+    const guard::Pass pass = pass_of(taken.kept[i], request.owner,
+                                     holder::generation_of(taken, taken.kept[i], generation));
     for (const std::string& words : taken.grants[i].sealed) {
       const bool again =
           given.contains(words) && pass.resource == leading(request, taken).grip.resource;

@@ -136,6 +136,8 @@ Result<api::StepAnswer> HttpSlots::step(const std::string& path, const std::stri
   if (!reply) return reply.error();
   if (says_gone(*reply)) return api::StepAnswer::Gone;
   if (reply->status != 200) return Link::error_of(*reply);
+  JsonFields in(reply->json);
+  if (!in.flag("done") || !in.done()) return odd_word(invalid("it does not say 'done'"));
   return api::StepAnswer::Done;
 }
 

@@ -22,9 +22,11 @@ bool in_place(const Site& site, std::uint64_t inode) {
   return site.directory().facts(site.name(), facts) == 0 && facts.inode == inode;
 }
 
-bool still_staged(const Site& site, const std::string& name, std::uint64_t inode) {
+// What cannot be looked at may be there.
+bool seen_gone(const Site& site, const std::string& name, std::uint64_t inode) {
   os::FileFacts facts;
-  return site.directory().facts(name, facts) == 0 && facts.inode == inode;
+  const int number = site.directory().facts(name, facts);
+  return number == ENOENT || (number == 0 && facts.inode != inode);
 }
 
 // The stage is gone: removed by a higher seal, as it should be, or put in place after all.
@@ -75,6 +77,15 @@ Result<WriteAnswer> put_in_place(const Landing& one, const std::string& stage,
   return Written{.digest = one.staged.digest, .already = false, .narrow = one.site.narrow()};
 }
 
+// The stage that a mark names is gone: put in place by a quicker one, or removed by a higher seal,
+// whose fence stands then.
+Result<WriteAnswer> gone_or_done(const Landing& one, Written done) {
+  auto allowed = may_land(one.site, one.pass, one.fences);
+  if (!allowed) return allowed.error();
+  if (auto* refused = std::get_if<Refused>(&*allowed)) return std::move(*refused);
+  return done;
+}
+
 // A mark of this token stands: it is this very write, or the token is used.
 Result<WriteAnswer> repeated(const Landing& one, const UsedMark& mark) {
   const core::Fence fence{.generation = one.pass.generation,
@@ -89,19 +100,15 @@ Result<WriteAnswer> repeated(const Landing& one, const UsedMark& mark) {
   if (!decision) return decision.error();
   if (decision->verdict != core::Verdict::Done) return why;
   Written done{.digest = one.staged.digest, .already = true, .narrow = one.site.narrow()};
-  if (!still_staged(one.site, mark.stage, mark.inode)) {
-    // Put in place by whoever began it; or removed by a higher seal, whose fence stands then.
-    auto allowed = may_land(one.site, one.pass, one.fences);
-    if (!allowed) return allowed.error();
-    if (auto* refused = std::get_if<Refused>(&*allowed)) return std::move(*refused);
-    return done;
-  }
+  if (seen_gone(one.site, mark.stage, mark.inode)) return gone_or_done(one, done);
   // It was left half-way: what was staged then is put in place now.
   auto finished = put_in_place(one, mark.stage, mark.inode);
   if (!finished || std::holds_alternative<Refused>(*finished)) {
     // Whoever began it, or another repeat, may have been quicker.
-    const bool gone = !finished && !still_staged(one.site, mark.stage, mark.inode);
+    const bool gone = !finished && seen_gone(one.site, mark.stage, mark.inode);
     if (!gone || finished.error().code == Code::UnknownOutcome) return finished;
+    auto sure = gone_or_done(one, done);
+    if (!sure || std::holds_alternative<Refused>(*sure)) return sure;
   }
   if (one.site.kind() == Artifact::Directory) one.site.drop(mark.stage);  // the former tree
   return done;
@@ -146,8 +153,9 @@ Result<WriteAnswer> land_once(Landing& one) {
   auto landed = put_in_place(one, one.staged.name, one.staged.inode);
   // A repeat found the mark, and finished it before this one came to it.
   if (!landed && landed.error().code == Code::Unavailable &&
-      !still_staged(one.site, one.staged.name, one.staged.inode)) {
-    return Written{.digest = one.staged.digest, .already = false, .narrow = one.site.narrow()};
+      seen_gone(one.site, one.staged.name, one.staged.inode)) {
+    return gone_or_done(
+        one, Written{.digest = one.staged.digest, .already = false, .narrow = one.site.narrow()});
   }
   return landed;
 }

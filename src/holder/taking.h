@@ -49,6 +49,14 @@ struct Taken {
   // ms, which nobody should spend between a grant and the start of the work.
   std::vector<std::unique_ptr<Watch>> watches;
 };
+// Of the grant itself: a service may have been opened in an earlier life of the store. What an
+// ancestor lends has no grant here.
+inline const Generation& generation_of(const Taken& taken, const Kept& kept,
+                                       const Generation& lent) {
+  const auto at = static_cast<std::size_t>(&kept - taken.kept.data());
+  return at < taken.grants.size() ? taken.grants[at].lease.generation : lent;
+}
+
 struct WavedOff {
   api::Refused by;  // of the last choice that was tried
   Millis waited{0};

@@ -84,8 +84,13 @@ Result<api::PutAnswer> DirQueue::put_as(const QueueFolder& folder, const core::I
   const std::string path = request.delay.count() > 0
                                ? cat("later/", stem, ".", to_ms(*now + request.delay))
                                : cat("queue/", stem);
-  if (error == 0) error = folder.write_new(path, request.payload, nonce());
-  if (error != 0 && error != EEXIST) return os::file_error("putting an item", error);
+  const bool begun = error == 0;
+  if (begun) error = folder.write_new(path, request.payload, nonce());
+  if (error != 0 && error != EEXIST) {
+    Error failed = os::file_error("putting an item", error);
+    if (begun) failed.code = Code::UnknownOutcome;  // it may have its name, and not be durable
+    return failed;
+  }
   ++puts_;
   wakes_.touch(id.queue().text());
   return api::PutAnswer{.id = id, .existed = false};

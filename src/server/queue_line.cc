@@ -98,6 +98,8 @@ void QueueLine::hand_over(const WaiterPtr& waiter, const Claimed& answer) {
 }
 
 void QueueLine::give_back(const WaiterPtr& waiter, const api::ClaimedItem& claimed) {
+  // Who asked with a key may have it from a repeat already; else the claim runs out by itself.
+  if (waiter->bid.claim.once) return;
   // If there is no thread for it, the claim runs out by itself.
   (void)http_.work([waiter, ref = api::ItemRef{claimed.item.id, claimed.item.item.epoch}] {
     (void)waiter->request->queue().release(ref);

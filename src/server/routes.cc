@@ -255,6 +255,13 @@ Answer run_route(const Route& route, Request& request) {
   }
   const api::Once once = *request.once;
   Answer answer = route.run(request);
+  const bool refused =
+      answer.status == status_of(Code::Held) || answer.status == status_of(Code::Lost);
+  if (keeps == Keeps::Again && bound->before && refused) {
+    return fault_answer({Code::UnknownOutcome,
+                         "this request was begun before, and how that ended was not kept; now it "
+                         "is refused: look whether it was done"});
+  }
   if (keeps == Keeps::Bound) {
     // A body that is wrong may be mended under the same key.
     if (answer.status == status_of(Code::Invalid) && !bound->before) (void)answers->forget(once);

@@ -344,6 +344,9 @@ Answer start_once(Request& request) {
   if (!key) return fault_answer(key.error());
   auto grip = read_slot_grip(request, in);
   if (!grip) return fault_answer(grip.error());
+  if (grip->resource.text() != api::once_resource(*key)) {
+    return fault_answer(invalid("'resource' is not the key's own"));
+  }
   in.require("owner");
   const std::string label = in.text("owner");
   if (auto fine = nothing_else(in); !fine) return fault_answer(fine.error());
@@ -358,6 +361,9 @@ Answer end_once(Request& request) {
   if (!key) return fault_answer(key.error());
   auto grip = read_slot_grip(request, in);
   if (!grip) return fault_answer(grip.error());
+  if (grip->resource.text() != api::once_resource(*key)) {
+    return fault_answer(invalid("'resource' is not the key's own"));
+  }
   in.require("exit_code");
   const std::int64_t code = in.number("exit_code");
   if (code < -1000 || code > 1000) in.fail("'exit_code' is no exit code");

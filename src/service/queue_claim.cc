@@ -83,9 +83,8 @@ Result<std::optional<QueueService::Settled>> QueueService::try_claim(
   conflict = false;
   for (int unknowns = 0;;) {
     auto base = ground();
-    if (!base)
-      return unknowns > 0 ? Error{Code::UnknownOutcome, base.error().message} : base.error();
-    if (!base->usable) return base->usable.error();
+    if (!base) return unsettled(base.error(), unknowns);
+    if (!base->usable) return unsettled(base->usable.error(), unknowns);
     const WallTime now = wall_of(seen);
     Settled settled{.decision = core::decide({seen.stored.item, seen.timers}, bid,
                                              {.floor = base->floor, .now_wall = now}),
@@ -107,7 +106,7 @@ Result<std::optional<QueueService::Settled>> QueueService::try_claim(
     auto done = store_.commit(steps, store::Sync::Durable);
     if (!done) {
       if (done.error().code != Code::UnknownOutcome || ++unknowns >= kMostUnknowns) {
-        return done.error();
+        return unsettled(done.error(), unknowns);
       }
       continue;  // the same on the same version: then the lost one can no longer apply
     }
@@ -162,7 +161,10 @@ Result<api::ClaimAnswer> QueueService::claimed(const Settled& settled) {
   api::ClaimedItem out{.item = view_of(settled.seen),
                        .granted_ttl = settled.granted_ttl,
                        .store_time = settled.seen.store_time};
-  if (auto loaded = load(out.item, settled.seen.stored); !loaded) return loaded.error();
+  // It is claimed; that its contents cannot be read now does not undo that.
+  if (auto loaded = load(out.item, settled.seen.stored); !loaded) {
+    return Error{Code::UnknownOutcome, loaded.error().message};
+  }
   return api::ClaimAnswer(std::move(out));
 }
 

@@ -148,13 +148,16 @@ Result<std::vector<api::QueueItem>> QueueService::list(const api::ItemPage& page
     const bool here = at == static_cast<std::size_t>(cursor->group) && !cursor->suffix.empty();
     std::string after = here ? shelf_prefix(shelf, page.queue) + cursor->suffix : std::string();
     while (out.size() < page.limit) {
-      auto found = store_.scan({.prefix = shelf_prefix(shelf, page.queue),
-                                .after = after,
-                                .limit = std::min(kPage, page.limit - out.size()),
-                                .backwards = false});
+      auto found =
+          store_.scan({.prefix = shelf_prefix(shelf, page.queue),
+                       .after = after,
+                       // Of those that do not suit there may be any number.
+                       .limit = page.state ? kPage : std::min(kPage, page.limit - out.size()),
+                       .backwards = false});
       if (!found) return found.error();
       if (found->entries.empty()) break;
       for (const store::Entry& entry : found->entries) {
+        if (out.size() == page.limit) return out;
         const auto id = id_of(page.queue, entry.key);
         if (!id) continue;
         auto seen = seen_of(*id, shelf, entry);

@@ -69,7 +69,14 @@ Result<QueueService::Ground> QueueService::ground() {
     step.version = entry.version;
   }
   const MutexLock lock(mutex_);
-  ground_ = ground;
+  // A recovered store is the same one in a new life; one that went back to an earlier life is not.
+  const auto& before = meta->ancestors;
+  if (!generation_ || std::ranges::find(before, *generation_) != before.end()) {
+    generation_ = meta->generation;
+  }
+  if (ground.usable) ground.usable = check_same_life(*meta, *generation_);
+  // A refusal is asked for again: nobody would commit, and learn so that it is over.
+  if (ground.usable) ground_ = ground;
   return ground;
 }
 

@@ -172,6 +172,7 @@ class QueueService final : public api::Queue {
   mutable Mutex mutex_;
   core::ItemIds ids_ GUARDED_BY(mutex_);
   std::optional<Ground> ground_ GUARDED_BY(mutex_);
+  std::optional<Generation> generation_ GUARDED_BY(mutex_);
   std::map<core::QueueName, std::pair<core::ItemLimits, MonoTime>> configs_ GUARDED_BY(mutex_);
   std::map<core::QueueName, Candidates> candidates_ GUARDED_BY(mutex_);
   // The claimed items that this service gave out, as it wrote them.

@@ -100,9 +100,16 @@ Result<bool> QueueService::promote_one(const Seen& seen) {
   arrive.timer = Step::TimerOp::Stop;
   std::vector<Step> steps = {std::move(leave), std::move(arrive)};
   if (!index.key.empty()) steps.push_back(std::move(index));
+  // A store that is being moved keeps its items where they stand.
+  auto base = ground();
+  if (!base) return base.error();
+  if (!base->usable) return base->usable.error();
+  steps.insert(steps.end(), base->checks.begin(), base->checks.end());
   auto done = store_.commit(steps, store::Sync::Relaxed);
   if (!done) return done.error();
-  return std::holds_alternative<store::Committed>(*done);
+  if (std::holds_alternative<store::Committed>(*done)) return true;
+  forget_ground();
+  return false;
 }
 
 Status QueueService::promote(const core::QueueName& queue, api::Tended& tended) {

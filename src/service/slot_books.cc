@@ -24,6 +24,7 @@ Step bell_step(WallTime now) {
 
 Result<core::Job> SlotService::order(const core::JobRule& rule, const Order& decide,
                                      const api::Event& event) {
+  if (auto ok = check_job_name(rule.name); !ok) return ok.error();
   for (int tries = 0; tries < kMostSlotTries; ++tries) {
     auto look = look_job(rule.name);
     if (!look) return look.error();
@@ -71,6 +72,11 @@ Result<api::SlotAdded> SlotService::add(const core::JobRule& rule, std::optional
   }
   const auto decide = [&](const JobLook& look) -> Result<std::optional<core::JobDecision>> {
     core::Slot slot = asked.value_or(core::Slot{});
+    // The cursor would go there, and nothing would be due until then.
+    constexpr Millis kMostAhead{60'000};
+    if (asked && asked->at > look.now + kMostAhead) {
+      return invalid(cat(core::slot_key(rule.name, asked->at), " is more than a minute ahead"));
+    }
     if (asked && look.job && asked->at <= look.job->forgotten) {
       return Error{Code::Failed, cat(core::slot_key(rule.name, asked->at),
                                      " is so old that it is no longer on record what became of it; "

@@ -248,7 +248,11 @@ std::vector<Result<api::Decided>> SlotService::decide(const std::vector<api::Dec
               .decided = std::vector<api::Decided>(asks.size())};
   for (std::size_t first = 0; first < asks.size(); first += kAtOnce) {
     for (std::size_t i = first; i < std::min(first + kAtOnce, asks.size()); ++i) {
-      batch.open.push_back(i);
+      if (auto ok = check_job_name(asks[i].rule->name); !ok) {
+        found[i] = ok.error();
+      } else {
+        batch.open.push_back(i);
+      }
     }
     for (int tries = 0; tries < kMostSlotTries && !batch.open.empty(); ++tries) {
       decide_batch(batch, scheduler);

@@ -41,7 +41,11 @@ Result<core::SlotStep> SlotService::move(const api::SlotProof& proof, const Movi
     auto look = look_job(proof.job);
     if (!look) return unsettled(look.error(), unknowns);
     const bool live = is_ours(lease->record, proof.grip) && lease->held_with(proof.grip.token);
-    if (!look->job || (how.needs_live && !live)) {
+    // Who shows the token of a lease that stands, but not its claim, has read it somewhere.
+    const auto& own = lease->record.own;
+    const bool forged =
+        own && own->token == proof.grip.token && !own->claim.matches(proof.grip.claim.hash());
+    if (!look->job || forged || (how.needs_live && !live)) {
       if (unknowns > 0) return moved_on(cat("job ", quoted(proof.job)));
       return core::SlotStep{};
     }
@@ -60,7 +64,9 @@ Result<core::SlotStep> SlotService::move(const api::SlotProof& proof, const Movi
     lease->expect(steps);
     if (moved.ended) {
       add_ended(steps, proof.job, *moved.ended, look->now, moved.again);
-      if (auto ok = forget_oldest(proof.job, moved.after, steps); !ok) return ok.error();
+      if (auto ok = forget_oldest(proof.job, moved.after, steps); !ok) {
+        return unsettled(ok.error(), unknowns);
+      }
     }
     auto answer = store_.commit(steps, how.sync);
     if (!answer) {

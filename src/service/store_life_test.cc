@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "service/lease_service.h"
+#include "service/queue_service.h"
 #include "store/memory/memory_store.h"
 #include "tests/conformance/stores.h"
 
@@ -163,6 +164,29 @@ TEST_F(StoreLifeTest, WhoHasItOpenRefusesAnEarlierGenerationAndKeepsTheAnchor) {
   EXPECT_NE(std::ranges::find(third.meta.ancestors, second.meta.generation),
             third.meta.ancestors.end())
       << "targets that were sealed in the second one go on";
+}
+
+// The same for queues: from the older floor epochs would be given out twice.
+// EVIDENCE-OF: G1 G12
+TEST_F(StoreLifeTest, QueuesRefuseAnEarlierGenerationToo) {
+  begin(store_).value();
+  const store::MemoryStore::Image backup = store_.image();
+  recovered(store_).value();
+  Ledger ledger(store_, clock_, 1000);
+  QueueService queues(store_, ledger, clock_, random_);
+  const auto queue = core::QueueName::parse("q").value();
+  const api::PutRequest put{.queue = queue,
+                            .payload = "work",
+                            .unique = {},
+                            .labels = {},
+                            .by = "ann",
+                            .limits = {},
+                            .create = true};
+  ASSERT_TRUE(queues.put(put));
+  store_.restore(backup, 0);
+  const auto again = queues.put(put);
+  ASSERT_FALSE(again);
+  EXPECT_EQ(again.error().code, Code::Unavailable) << again.error().message;
 }
 
 // EVIDENCE-OF: G12

@@ -22,8 +22,10 @@ class LosesOneAnswer final : public SharedStore, public store::ManyCommits {
  public:
   using SharedStore::SharedStore;
   void lose_next(std::function<void()> meanwhile) { meanwhile_ = std::move(meanwhile); }
+  void refuse_next() { refuse_ = true; }
   Result<store::CommitAnswer> commit(const std::vector<store::Step>& steps,
                                      store::Sync sync) override {
+    if (std::exchange(refuse_, false)) return unavailable("connection refused");
     auto answer = SharedStore::commit(steps, sync);
     if (!meanwhile_) return answer;
     const auto meanwhile = std::exchange(meanwhile_, nullptr);
@@ -39,6 +41,7 @@ class LosesOneAnswer final : public SharedStore, public store::ManyCommits {
 
  private:
   std::function<void()> meanwhile_;
+  bool refuse_ = false;
 };
 
 class LeaseSettling : public ::testing::Test {
@@ -170,6 +173,21 @@ TEST_F(LeaseSettling, APutWhoseItemWasClaimedMeanwhilePutsNoSecondOne) {
   EXPECT_FALSE(work()) << "the same work for a second worker";
   const auto all = here.list({.queue = queue, .state = {}, .limit = 10});
   EXPECT_TRUE(all && all->size() == 1);
+}
+
+// The claim was made, its answer lost, and then the store cannot be reached: nobody knows.
+// EVIDENCE-OF: G10
+TEST_F(LeaseSettling, AClaimWhoseRepeatIsNotReachedStaysUnknown) {
+  service::QueueService here(store_, ledger_, clock_, random_);
+  const auto queue = core::QueueName::parse("q").value();
+  ASSERT_TRUE(here.configure({queue, {}}));
+  ASSERT_TRUE(here.put(
+      {.queue = queue, .payload = "work", .unique = {}, .labels = {}, .by = "ann", .limits = {}}));
+  store_.lose_next([&] { store_.refuse_next(); });
+  const auto claimed = here.claim(
+      {.queue = queue, .owner = Owner::parse("bob").value(), .claim = Claim::make(random_)});
+  ASSERT_FALSE(claimed);
+  EXPECT_EQ(claimed.error().code, Code::UnknownOutcome) << claimed.error().message;
 }
 
 }  // namespace

@@ -6,7 +6,7 @@ command -v npm >/dev/null || { echo "skipped: no npm on this machine"; exit 77; 
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 if ! "$page/install.sh"; then
-  npm ping >/dev/null 2>&1 && { echo "npm ci failed"; exit 1; }
+  timeout 20 npm ping >/dev/null 2>&1 && { echo "npm install failed"; exit 1; }
   echo "skipped: no npm registry can be reached from here"
   exit 77
 fi

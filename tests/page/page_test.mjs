@@ -165,7 +165,7 @@ test('a lease that the command line acquires appears; so does its end', async (t
 test('a bar shrinks towards expiry and grows at each renewal', async () => {
   const page = await browser.page();
   await signIn(page, server, operator);
-  const run = await hold('bar/one', '--ttl', '3s');
+  const run = await hold('bar/one', '--ttl', '9s');
   await line(page, 'bar/one').waitFor();
   const share = () => page.evaluate(() => {
     const row = [...document.querySelectorAll('.rows .line:not([hidden])')].find((one) => one.innerText.includes('bar/one'));
@@ -234,7 +234,7 @@ test('a refused write appears in the feed, with target, token and fence', async 
 test('revoke by the page stops a real run', async () => {
   const page = await browser.page();
   await signIn(page, server, operator);
-  const run = await hold('deploy/prod', '--ttl', '3s', '--owner', 'release-7');
+  const run = await hold('deploy/prod', '--ttl', '30s', '--owner', 'release-7');
   await line(page, 'deploy/prod').locator('a').click();
   await page.getByRole('button', { name: 'Revoke …' }).click();
   const send = page.getByRole('button', { name: 'Revoke', exact: true });
@@ -260,7 +260,7 @@ test('revoke by the page stops a real run', async () => {
 test('transfer by the page reserves the lease for another', async () => {
   const page = await browser.page();
   await signIn(page, server, operator);
-  const run = await hold('deploy/staging', '--ttl', '3s');
+  const run = await hold('deploy/staging', '--ttl', '30s');
   await page.goto(`${server.url}/#/lease/deploy%2Fstaging`);
   await page.getByRole('button', { name: 'Transfer …' }).click();
   await page.fill('#to', 'ci/heir');

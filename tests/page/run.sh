@@ -8,7 +8,7 @@ for needed in node npm "${STINT_CHROMIUM:-chromium}"; do
   command -v "$needed" >/dev/null || { echo "skipped: no $needed on this machine"; exit 77; }
 done
 if ! "$here/../../page/install.sh"; then
-  npm ping >/dev/null 2>&1 && { echo "npm install failed"; exit 1; }
+  timeout 20 npm ping >/dev/null 2>&1 && { echo "npm install failed"; exit 1; }
   echo "skipped: no npm registry can be reached from here"
   exit 77
 fi

@@ -57,6 +57,16 @@ class QueueKeys(TestCase):
         self.assertEqual((parked['state'], parked['by']), ('parked', 'op/me'))
         self.assertEqual(self.a.post('/v1/queues/complete', ref).status, 410)
 
+    def test_a_job_in_a_far_time_or_with_a_bad_name_is_refused_and_the_server_lives(self):
+        rule = {'name': 'a-far', 'schedule': '* * * * *', 'loaded_at_ms': 0}
+        for at in (9 * 10 ** 17, -9 * 10 ** 17, 4 * 10 ** 12):
+            answer = self.cron.post('/v1/jobs/add', {'rule': rule, 'slot': {'at_ms': at}})
+            self.assertIn(answer.status, (400, 422), (at, answer))
+        for name in ('a-x@y', 'a-x\ny', 'a-' + 'x' * 300):
+            answer = self.cron.post('/v1/jobs/add', {'rule': {**rule, 'name': name}})
+            self.assertIn(answer.status, (400, 422), (name, answer))
+        self.assertEqual(self.cron.get('/v1/store').status, 200)
+
     def test_jobs_are_behind_their_prefix_too(self):
         rule = {'name': 'b-job', 'schedule': '@daily', 'loaded_at_ms': 1}
         self.assertEqual(self.cron.post('/v1/jobs/decide', {'scheduler': 's', 'asks': [{'rule': rule}]}).status, 403)

@@ -265,6 +265,7 @@ TEST(SimDiskPlay, AMarkThatWasMadeAndCalledFailedIsFinishedByTheRepeat) {
   IssuingFences fences;
   fences.issue(1);
   SimHost& host = world.make_machine("h", world.make_clock());
+  bool ended = false;
   world.start_once(
       host, "writer",
       [&] {
@@ -276,9 +277,11 @@ TEST(SimDiskPlay, AMarkThatWasMadeAndCalledFailedIsFinishedByTheRepeat) {
         EXPECT_FALSE(disk.peek("f0"));
         EXPECT_TRUE(guard::write_file(write, pass, &fences));
         EXPECT_EQ(disk.peek("f0"), "new");
+        ended = true;
       },
       [] {});
   world.run({.steps = 10'000});
+  EXPECT_TRUE(ended);
 }
 
 TEST(SimPlan, IsReadBackAsItWasPrinted) {

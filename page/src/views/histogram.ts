@@ -1,5 +1,5 @@
 // How long runs took, with the present and the advised ttl.
-import { command, h, svg } from '../dom.ts';
+import { command, h, quote, svg } from '../dom.ts';
 import { duration } from '../time.ts';
 
 export interface Tune {
@@ -48,6 +48,6 @@ export function histogram(tune: Tune | null): HTMLElement {
     h('div', { class: 'ticks' }, ...[0, 0.25, 0.5, 0.75, 1].map((part) => h('span', {}, part === 0 ? '0' : duration(longest * part)))),
     h('div', { class: 'legend' }, ...legend),
     ...tune.flags.split('; ').filter((flag) => flag !== '').map((flag) => h('p', { class: 'flag' }, flag)),
-    h('details', {}, h('summary', {}, 'The same on the command line'), command(`stint tune ${tune.name}`)),
+    h('details', {}, h('summary', {}, 'The same on the command line'), command(`stint tune ${quote(tune.name)}`)),
   );
 }

@@ -1,7 +1,7 @@
 // One lease: who has it, who had it and how that ended, how long runs take, and the two orders.
 import { get, Refusal, serves, type Lease, type Past, type StintEvent } from '../api.ts';
 import { ask } from '../dialog.ts';
-import { button, command, empty, h, name, pill, put, say, visible } from '../dom.ts';
+import { button, command, empty, h, name, pill, put, quote, say, visible } from '../dom.ts';
 import { stuckFor } from '../live.ts';
 import type { MakeView } from '../main.ts';
 import { ago, duration, exact, rough } from '../time.ts';
@@ -228,9 +228,4 @@ function pastRow(one: Past): HTMLElement {
     h('td', {}, one.ended === null ? pill('stands', 'good') : pill(one.ended.replaceAll('_', ' '), endedKind(one.ended))),
     h('td', {}, one.by ? name(one.by) : '', one.why ? h('span', { class: 'dim' }, ' ', name(one.why, 'whole')) : ''),
   );
-}
-
-// For a shell.
-function quote(text: string): string {
-  return /^[\w./:@-]+$/.test(text) ? text : `'${visible(text).replaceAll("'", "'\\''")}'`;
 }

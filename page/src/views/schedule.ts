@@ -1,6 +1,6 @@
 // Jobs and their slots: what ran, what failed, what was skipped and why, and what comes next.
 import { get, post, Refusal, serves } from '../api.ts';
-import { button, command, empty, h, name, pill, put, say, svg } from '../dom.ts';
+import { button, command, empty, h, name, pill, put, quote, say, svg } from '../dom.ts';
 import type { MakeView } from '../main.ts';
 import { ago, clock, duration, exact, short } from '../time.ts';
 import { slotKind } from '../words.ts';
@@ -180,7 +180,7 @@ class JobCard {
       h('p', {}, h('b', {}, `${stretch.length} slots: `), this.words(stretch)),
       h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Chosen slots' }, h('table', {}, h('tbody', {}, ...rows))),
       h('p', { class: 'dim' }, 'What would run after an outage as long as this, and what would be skipped:'),
-      command(`stint explain ${this.job.job} --down ${utc(begin.at_ms)}..${utc(end.at_ms)}`),
+      command(`stint explain ${quote(this.job.job)} --down ${utc(begin.at_ms)}..${utc(end.at_ms)}`),
     );
   }
 }
