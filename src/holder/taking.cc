@@ -150,18 +150,18 @@ class Taking {
   std::vector<std::unique_ptr<Watch>> watches_;
 };
 
-// When to look again at the latest.
-MonoTime next_look(const Clock& clock, const HeldPolicy& policy, const api::Refused& refused,
+// When to look again at the latest. Counted from before it was asked: if the machine slept since,
+// the lease has run out meanwhile.
+MonoTime next_look(MonoTime asked, const HeldPolicy& policy, const api::Refused& refused,
                    MonoTime give_up) {
-  const MonoTime now = clock.mono();
-  MonoTime next = now + kLongestSleep;
-  if (policy.what == OnHeld::Retry) next = now + policy.interval;
+  MonoTime next = asked + kLongestSleep;
+  if (policy.what == OnHeld::Retry) next = asked + policy.interval;
   // Its timer may fire before anything is written: expiry wakes nobody.
   if (policy.what == OnHeld::Wait && refused.retry_in) {
     // Nothing left and still held: a store that counts in whole seconds. Not as fast as one can
     // ask.
     const Millis left = refused.retry_in->count() > 0 ? *refused.retry_in : kLastSecond;
-    next = std::min(next, now + left + Millis(1));
+    next = std::min(next, asked + left + Millis(1));
   }
   return std::min(next, give_up);
 }
@@ -212,6 +212,7 @@ Result<TakeAnswer> take(api::Leases& leases, const Clock& clock, Random& random,
   const MonoTime give_up = policy.patience ? start + *policy.patience : MonoTime::max();
   while (true) {
     taking.acknowledge();
+    const MonoTime asked = clock.mono();
     attempt = taking.try_all(true);
     if (!attempt) return attempt.error();
     if (attempt->taken) {
@@ -221,7 +222,7 @@ Result<TakeAnswer> take(api::Leases& leases, const Clock& clock, Random& random,
     if (clock.mono() >= give_up) return TakeAnswer(WavedOff{*attempt->refused, waited()});
     std::vector<int> fds = taking.descriptors();
     if (interruptions.fd >= 0) fds.push_back(interruptions.fd);
-    os::wait_readable(fds, next_look(clock, policy, *attempt->refused, give_up));
+    os::wait_readable(fds, next_look(asked, policy, *attempt->refused, give_up));
     if (const auto signal = interruptions.take ? interruptions.take() : std::nullopt) {
       return TakeAnswer(Interrupted{*signal});
     }
