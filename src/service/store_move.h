@@ -1,5 +1,5 @@
-// Moves all leases, jobs and queues of one store into another, so that tokens go on growing there.             G1
-// G12
+// Moves all leases, jobs and queues of one store into another, so that tokens go on growing there.
+// G1 G12
 //
 // First the old store is closed: its meta record says where the leases go, and every grant is
 // committed on that record, so none can be given any more. Then the records are copied. The new
@@ -31,7 +31,8 @@ struct Moved {
   Token floor;
 };
 
-// Code::Held: one of the leases is not free, or an item is claimed; nothing was changed. `to` must have no leases.
+// Code::Held: one of the leases is not free, or an item is claimed; nothing was changed. `to` must
+// have no leases.
 Result<Moved> move_leases(store::Store& from, store::Store& to, Anchors* to_anchors, Random& random,
                           const Clock& clock, const Move& move);
 
