@@ -72,12 +72,9 @@ class Caretaker {
   MonoTime swept_{};
 };
 
-}  // namespace
-
-Result<ServeEnd> run_server(Opened& opened, const Clock& clock, Random& random,
-                            os::Signals& signals, ServeRun run) {
+// A few descriptors are kept for the store and the log.
+void keep_spare_descriptors(ServeRun& run) {
   const std::size_t descriptors = os::raise_descriptor_limit();
-  // A few are kept for the store and the log.
   constexpr std::size_t kSpare = 64;
   std::size_t& connections = run.serve.limits.http.connections;
   if (descriptors > 2 * kSpare && connections > descriptors - kSpare) {
@@ -85,6 +82,13 @@ Result<ServeEnd> run_server(Opened& opened, const Clock& clock, Random& random,
                 descriptors));
     connections = descriptors - kSpare;
   }
+}
+
+}  // namespace
+
+Result<ServeEnd> run_server(Opened& opened, const Clock& clock, Random& random,
+                            os::Signals& signals, ServeRun run) {
+  keep_spare_descriptors(run);
   auto queue = opened.queue();
   if (!queue) return queue.error();
   run.serve.backend = {.leases = &opened.leases(),

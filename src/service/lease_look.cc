@@ -68,7 +68,7 @@ Result<LeaseService::Snapshot> LeaseService::look(const ResourceName& name, Furt
                                                   const api::Once* once) {
   const std::string& r = name.text();
   const std::string& tail_key = store_.capabilities().tail_record;
-  std::vector<std::string> keys = keys_of(r, tail_key);
+  auto keys = keys_of(r, tail_key);
   if (once != nullptr) keys.push_back(once_key(*once));
   const std::size_t once_at = keys.size() - 1;
   if (further == Further::Sealed) keys.push_back(sealed_key(r));
@@ -85,8 +85,7 @@ Result<LeaseService::Snapshot> LeaseService::look(const ResourceName& name, Furt
   if (!entries[0].present()) return unavailable("the store has lost its meta record");
   auto meta = meta_of(entries[0]);
   if (!meta) return meta.error();
-  out.usable = check_settled(*meta);
-  if (out.usable) out.usable = check_same_life(*meta, generation());
+  out.usable = check_usable(*meta, generation());
   out.floor = meta->floor;
   if (!tail_key.empty()) {
     auto floor = floor_after_tail(entries[7]);
@@ -100,7 +99,7 @@ Result<LeaseService::Snapshot> LeaseService::look(const ResourceName& name, Furt
   out.seen.own = entries[1].version;
   out.seen.alive = entries[2].version;
   out.seen.work = entries[3].version;
-  core::Record& record = out.seen.record;
+  auto& record = out.seen.record;
   if (entries[1].present()) {
     auto own = own_of(r, entries[1]);
     if (!own) return own.error();

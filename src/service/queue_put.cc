@@ -100,6 +100,18 @@ Result<api::PutAnswer> QueueService::put(const api::PutRequest& request) {
   return answer;
 }
 
+// The item that has the unique key; empty: none.
+Result<std::optional<core::ItemId>> QueueService::who_has(const api::PutRequest& request) {
+  using Answer = std::optional<core::ItemId>;
+  auto taken = store_.read({unique_key(request.queue, request.unique)});
+  if (!taken) return taken.error();
+  const store::Entry& entry = taken->entries.front();
+  if (!entry.present()) return Answer();
+  auto other = core::ItemId::parse(entry.value);
+  if (!other) return unavailable("the store holds a damaged unique key");
+  return Answer(std::move(*other));
+}
+
 Result<api::PutAnswer> QueueService::put_until_known(const api::PutRequest& request,
                                                      const core::ItemLimits& limits,
                                                      int& unknowns) {
@@ -155,13 +167,10 @@ Result<api::PutAnswer> QueueService::put_until_known(const api::PutRequest& requ
     if (!there) return there.error();
     if (unknowns > 0 && *there) return api::PutAnswer{.id = *id, .existed = false};
     if (unique_at > 0 && conflict->step == unique_at) {
-      auto taken = store_.read({unique_key(request.queue, request.unique)});
-      if (!taken) return taken.error();
-      const store::Entry& entry = taken->entries.front();
-      if (!entry.present()) continue;  // it was dropped meanwhile
-      auto other = core::ItemId::parse(entry.value);
-      if (!other) return unavailable("the store holds a damaged unique key");
-      return api::PutAnswer{.id = *other, .existed = true};
+      auto other = who_has(request);
+      if (!other) return other.error();
+      if (!*other) continue;  // it was dropped meanwhile
+      return api::PutAnswer{.id = **other, .existed = true};
     }
     id.reset();
   }

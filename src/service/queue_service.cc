@@ -56,7 +56,7 @@ Result<QueueService::Ground> QueueService::ground() {
   if (!entries[0].present()) return unavailable("the store has lost its meta record");
   auto meta = decode_meta(entries[0].value);
   if (!meta) return meta.error();
-  Ground ground{.floor = meta->floor, .usable = check_settled(*meta), .checks = {}};
+  Ground ground{.floor = meta->floor, .usable = {}, .checks = {}};
   if (!tail_key.empty()) {
     auto floor = floor_after_tail(entries[1]);
     if (!floor) return floor.error();
@@ -74,7 +74,7 @@ Result<QueueService::Ground> QueueService::ground() {
   if (!generation_ || std::ranges::find(before, *generation_) != before.end()) {
     generation_ = meta->generation;
   }
-  if (ground.usable) ground.usable = check_same_life(*meta, *generation_);
+  ground.usable = check_usable(*meta, *generation_);
   // A refusal is asked for again: nobody would commit, and learn so that it is over.
   if (ground.usable) ground_ = ground;
   return ground;

@@ -95,6 +95,11 @@ Status check_same_life(const Meta& meta, const Generation& seen) {
                        "store stands in its place."));
 }
 
+Status check_usable(const Meta& meta, const Generation& seen) {
+  if (auto ok = check_settled(meta); !ok) return ok;
+  return check_same_life(meta, seen);
+}
+
 namespace {
 
 Result<std::optional<Life>> create_life(store::Store& store, Random& random, WallTime now) {

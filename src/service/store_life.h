@@ -42,6 +42,8 @@ Status check_settled(const Meta& meta);
 // An error if the store is not of the generation that this process has seen there: it went back to
 // an earlier one, or another store stands in its place.   G12
 Status check_same_life(const Meta& meta, const Generation& seen);
+// Both.
+Status check_usable(const Meta& meta, const Generation& seen);
 
 // The meta record as it stands; empty: there is none.
 Result<std::optional<Life>> read_life(store::Store& store);
