@@ -100,6 +100,13 @@ Result<api::PutAnswer> QueueService::put(const api::PutRequest& request) {
   return answer;
 }
 
+api::PutAnswer QueueService::put_done(const core::ItemId& id) {
+  ++puts_;
+  note_put(id);
+  ring(id.queue());
+  return {.id = id, .existed = false};
+}
+
 // The item that has the unique key; empty: none.
 Result<std::optional<core::ItemId>> QueueService::who_has(const api::PutRequest& request) {
   using Answer = std::optional<core::ItemId>;
@@ -152,12 +159,7 @@ Result<api::PutAnswer> QueueService::put_until_known(const api::PutRequest& requ
       continue;  // under the same id: that settles it
     }
     const auto* conflict = std::get_if<store::Conflict>(&*done);
-    if (conflict == nullptr) {
-      ++puts_;
-      note_put(*id);
-      ring(request.queue);
-      return api::PutAnswer{.id = *id, .existed = false};
-    }
+    if (conflict == nullptr) return put_done(*id);
     if (conflict->step >= ground_at) {
       forget_ground();
       continue;

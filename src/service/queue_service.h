@@ -150,6 +150,7 @@ class QueueService final : public api::Queue {
   Result<bool> promote_one(const Seen& seen);
   void count_moved(const Settled& settled, api::Tended& tended);
   Result<api::ClaimAnswer> claimed(const Settled& settled);
+  api::PutAnswer put_done(const core::ItemId& id);
   Result<std::optional<core::ItemId>> who_has(const api::PutRequest& request);
   Result<api::PutAnswer> put_until_known(const api::PutRequest& request,
                                          const core::ItemLimits& limits, int& unknowns);
