@@ -1,7 +1,5 @@
 #include "server/queue_line.h"
 
-#include <algorithm>
-
 #include "server/visit.h"
 
 namespace stint::server {
@@ -12,30 +10,22 @@ constexpr Millis kBusyLook{250};
 
 }  // namespace
 
-// Lines may outlive this in the loop's queue; their wake-ups must not.
-QueueLine::~QueueLine() {
-  for (const auto& [name, line] : lines_) line->wakes.reset();
-}
+QueueLine::~QueueLine() { stop_waking(lines_); }
 
 void QueueLine::join(const VisitPtr& visit, const std::shared_ptr<Request>& request, ItemBid bid) {
   const auto waiter = std::make_shared<Waiter>(visit, request, std::move(bid));
   waiter->until = clock_.mono() + waiter->bid.wait;
   const core::QueueName queue = waiter->bid.claim.queue;
-  auto& line = lines_[queue.text()];
-  if (!line) {
-    line = std::make_shared<Line>();
-    line->queue = queue.text();
-  }
+  const LinePtr line = line_named(lines_, queue.text());
   line->waiting.push_back(waiter);
   ++count_;
-  visit->call->on_gone([this, line = line, waiter] {
+  visit->call->on_gone([this, line, waiter] {
     waiter->gone = true;
     ++metrics_.vanished;
     // Who is being asked for keeps its place until the answer is there: it must be given back.
-    if (line->asking && line->waiting.front() == waiter) return;
-    leave(line, waiter);
+    if (!asked_for(*line, waiter)) leave(line, waiter);
   });
-  http_.later(waiter->bid.wait, [this, line = line, waiter] { time_is_up(line, waiter); });
+  http_.later(waiter->bid.wait, [this, line, waiter] { time_is_up(line, waiter); });
   if (line->waiting.size() > 1) return;
   // Its first call comes when the watch stands: what is put from then on is not missed.
   line->wakes = wakes_.subscribe(Wakes::of_queue(queue), [this, weak = std::weak_ptr(line)] {
@@ -44,13 +34,7 @@ void QueueLine::join(const VisitPtr& visit, const std::shared_ptr<Request>& requ
 }
 
 void QueueLine::ask(const LinePtr& line) {
-  if (line->asking) {
-    line->again = true;
-    return;
-  }
-  if (line->waiting.empty()) return;
-  line->asking = true;
-  line->again = false;
+  if (!begin_asking(*line)) return;
   const WaiterPtr waiter = line->waiting.front();
   const bool queued = http_.work([this, line, waiter] {
     auto answer = waiter->request->queue().claim(waiter->bid.claim);
@@ -59,7 +43,7 @@ void QueueLine::ask(const LinePtr& line) {
   });
   if (queued) return;
   line->asking = false;
-  alarm_in(line, kBusyLook);
+  look_in(line, kBusyLook);
 }
 
 void QueueLine::answered(const LinePtr& line, const WaiterPtr& waiter, const Claimed& answer) {
@@ -78,7 +62,7 @@ void QueueLine::answered(const LinePtr& line, const WaiterPtr& waiter, const Cla
   }
   if (line->waiting.empty()) return;
   if (line->again || line->waiting.front() != waiter) return ask(line);
-  alarm_in(line, std::min(kLongestLook, empty->next_in.value_or(kLongestLook)));
+  look_in(line, std::min(kLongestLook, empty->next_in.value_or(kLongestLook)));
 }
 
 void QueueLine::hand_over(const WaiterPtr& waiter, const Claimed& answer) {
@@ -107,38 +91,23 @@ void QueueLine::give_back(const WaiterPtr& waiter, const api::ClaimedItem& claim
 }
 
 void QueueLine::leave(const LinePtr& line, const WaiterPtr& waiter) {
-  const auto at = std::find(line->waiting.begin(), line->waiting.end(), waiter);
-  if (at == line->waiting.end()) return;
-  line->waiting.erase(at);
-  --count_;
-  if (!line->waiting.empty()) return;
-  line->wakes.reset();
-  const auto known = lines_.find(line->queue);
-  if (known != lines_.end() && known->second == line) lines_.erase(known);
+  if (leave_line(lines_, line, waiter)) --count_;
 }
 
-void QueueLine::alarm_in(const LinePtr& line, Millis time) {
-  const std::uint64_t mine = ++line->alarm;
-  http_.later(time, [this, line, mine] {
-    if (line->alarm == mine) ask(line);
-  });
+void QueueLine::look_in(const LinePtr& line, Millis time) {
+  alarm_in(http_, line, time, [this](const LinePtr& here) { ask(here); });
 }
 
 void QueueLine::time_is_up(const LinePtr& line, const WaiterPtr& waiter) {
-  if (waiter->over || waiter->gone) return;
-  // Being asked for: the answer decides.
-  if (line->asking && !line->waiting.empty() && line->waiting.front() == waiter) return;
+  if (waiter->over || waiter->gone || asked_for(*line, waiter)) return;
   leave(line, waiter);
   hand_over(waiter, api::ClaimAnswer(api::EmptyQueue{}));
 }
 
 void QueueLine::close() {
   closed_ = true;
-  const auto lines = lines_;
-  for (const auto& [name, line] : lines) {
-    const auto waiting = line->waiting;
-    for (const WaiterPtr& one : waiting) time_is_up(line, one);
-  }
+  for_all_waiting(lines_,
+                  [this](const LinePtr& line, const WaiterPtr& one) { time_is_up(line, one); });
 }
 
 }  // namespace stint::server

@@ -1,10 +1,9 @@
 // Claims that are held open until there is something to claim: in the order in which they came, one
 // line a queue. Only the first in line asks the store; whoever puts something wakes it. What was
-// claimed for a client that is gone is given back. The loop's.
+// claimed for a client that is gone is given back, unless it asked with a key: it may have it from
+// a repeat already. The loop's.
 #pragma once
 
-#include <list>
-#include <map>
 #include <memory>
 
 #include "server/waiters.h"
@@ -37,14 +36,7 @@ class QueueLine {
         : visit(std::move(who)), request(std::move(how)), bid(std::move(what)) {}
   };
   using WaiterPtr = std::shared_ptr<Waiter>;
-  struct Line {
-    std::string queue;
-    std::list<WaiterPtr> waiting;
-    std::unique_ptr<Wakes::Subscription> wakes;
-    bool asking = false;
-    bool again = false;  // woken while asking
-    std::uint64_t alarm = 0;
-  };
+  using Line = LineOf<Waiter>;
   using LinePtr = std::shared_ptr<Line>;
   using Claimed = Result<api::ClaimAnswer>;
 
@@ -54,14 +46,14 @@ class QueueLine {
   void give_back(const WaiterPtr& waiter, const api::ClaimedItem& claimed);
   void time_is_up(const LinePtr& line, const WaiterPtr& waiter);
   void leave(const LinePtr& line, const WaiterPtr& waiter);
-  void alarm_in(const LinePtr& line, Millis time);
+  void look_in(const LinePtr& line, Millis time);
 
   const Clock& clock_;
   net::http::Server& http_;
   Wakes& wakes_;
   Metrics& metrics_;
   const Waiters::Finish finish_;
-  std::map<std::string, LinePtr> lines_;
+  LineMap<Line> lines_;
   std::size_t count_ = 0;
   bool closed_ = false;
 };

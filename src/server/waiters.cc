@@ -16,10 +16,7 @@ constexpr Millis kListPoll{250};  // several resources: any of them may be what 
 
 }  // namespace
 
-// Lines may outlive this in the loop's queue; their wake-ups must not.
-Waiters::~Waiters() {
-  for (const auto& [name, line] : lines_) line->wakes.reset();
-}
+Waiters::~Waiters() { stop_waking(lines_); }
 
 void Waiters::join(const VisitPtr& visit, const std::shared_ptr<Request>& request, Bid bid) {
   const auto waiter = std::make_shared<Waiter>(visit, request, std::move(bid));
@@ -28,22 +25,17 @@ void Waiters::join(const VisitPtr& visit, const std::shared_ptr<Request>& reques
   waiter->until = clock_.mono() + waiter->bid.wait;
   std::string name;
   for (const ResourceName& one : waiter->bid.resources) name += cat(one.text(), "\n");
-  auto& line = lines_[name];
-  if (!line) {
-    line = std::make_shared<Line>();
-    line->name = name;
-  }
+  const LinePtr line = line_named(lines_, name);
   line->waiting.push_back(waiter);
   ++count_;
   metrics_.waiters = static_cast<std::int64_t>(count_);
-  visit->call->on_gone([this, line = line, waiter] {
+  visit->call->on_gone([this, line, waiter] {
     waiter->gone = true;
     ++metrics_.vanished;
     // Who is being asked for keeps its place until the answer is there: it must be given back.
-    if (line->asking && line->waiting.front() == waiter) return;
-    leave(line, waiter);
+    if (!asked_for(*line, waiter)) leave(line, waiter);
   });
-  http_.later(waiter->bid.wait, [this, line = line, waiter] { time_is_up(line, waiter); });
+  http_.later(waiter->bid.wait, [this, line, waiter] { time_is_up(line, waiter); });
   if (line->waiting.size() > 1) return;
   if (waiter->bid.resources.size() == 1) {
     // Its first call comes when the watch stands: what changes from then on is not missed.
@@ -75,13 +67,7 @@ std::string Waiters::to_json(const Caller& caller) const {
 }
 
 void Waiters::ask(const LinePtr& line) {
-  if (line->asking) {
-    line->again = true;
-    return;
-  }
-  if (line->waiting.empty()) return;
-  line->asking = true;
-  line->again = false;
+  if (!begin_asking(*line)) return;
   const WaiterPtr waiter = line->waiting.front();
   const bool queued = http_.work([this, line, waiter] {
     auto answers = take_bid(*waiter->request, waiter->bid);
@@ -92,7 +78,7 @@ void Waiters::ask(const LinePtr& line) {
   });
   if (queued) return;
   line->asking = false;
-  alarm_in(line, kListPoll);
+  look_in(line, kListPoll);
 }
 
 void Waiters::answered(const LinePtr& line, const WaiterPtr& waiter, const Answers& answers) {
@@ -111,7 +97,7 @@ void Waiters::answered(const LinePtr& line, const WaiterPtr& waiter, const Answe
       granted(waiter, *answers);
     }
     // The next in line is woken by the next change; a holder that is never heard of again runs out.
-    if (!line->waiting.empty()) alarm_in(line, kProvisional + kLastSecond);
+    if (!line->waiting.empty()) look_in(line, kProvisional + kLastSecond);
     return;
   }
   const auto& in_the_way = std::get<api::Refused>(answers->front());
@@ -129,7 +115,7 @@ void Waiters::answered(const LinePtr& line, const WaiterPtr& waiter, const Answe
     next = std::min(
         next, in_the_way.retry_in->count() > 0 ? *in_the_way.retry_in + Millis(1) : kLastSecond);
   }
-  alarm_in(line, next);
+  look_in(line, next);
 }
 
 void Waiters::granted(const WaiterPtr& waiter, std::vector<api::AcquireAnswer> answers) {
@@ -143,6 +129,8 @@ void Waiters::granted(const WaiterPtr& waiter, std::vector<api::AcquireAnswer> a
 }
 
 void Waiters::give_back(const WaiterPtr& waiter, const std::vector<api::AcquireAnswer>& answers) {
+  // Who asked with a key may have it from a repeat already; else it runs out by itself, and soon.
+  if (waiter->bid.first.once) return;
   // If there is no thread for it, it runs out by itself.
   (void)http_.work([waiter, answers] {
     for (const auto& one : answers) {
@@ -176,28 +164,17 @@ void Waiters::refuse(const LinePtr& line, const WaiterPtr& waiter) {
 }
 
 void Waiters::leave(const LinePtr& line, const WaiterPtr& waiter) {
-  const auto at = std::find(line->waiting.begin(), line->waiting.end(), waiter);
-  if (at == line->waiting.end()) return;
-  line->waiting.erase(at);
+  if (!leave_line(lines_, line, waiter)) return;
   --count_;
   metrics_.waiters = static_cast<std::int64_t>(count_);
-  if (!line->waiting.empty()) return;
-  line->wakes.reset();
-  const auto known = lines_.find(line->name);
-  if (known != lines_.end() && known->second == line) lines_.erase(known);
 }
 
-void Waiters::alarm_in(const LinePtr& line, Millis time) {
-  const std::uint64_t mine = ++line->alarm;
-  http_.later(time, [this, line, mine] {
-    if (line->alarm == mine) ask(line);
-  });
+void Waiters::look_in(const LinePtr& line, Millis time) {
+  alarm_in(http_, line, time, [this](const LinePtr& here) { ask(here); });
 }
 
 void Waiters::time_is_up(const LinePtr& line, const WaiterPtr& waiter) {
-  if (waiter->done || waiter->gone) return;
-  // Being asked for: the answer decides.
-  if (line->asking && !line->waiting.empty() && line->waiting.front() == waiter) return;
+  if (waiter->done || waiter->gone || asked_for(*line, waiter)) return;
   const bool here =
       std::find(line->waiting.begin(), line->waiting.end(), waiter) != line->waiting.end();
   if (here) refuse(line, waiter);
@@ -205,11 +182,8 @@ void Waiters::time_is_up(const LinePtr& line, const WaiterPtr& waiter) {
 
 void Waiters::close() {
   closed_ = true;
-  const auto lines = lines_;
-  for (const auto& [name, line] : lines) {
-    const auto waiting = line->waiting;
-    for (const WaiterPtr& one : waiting) time_is_up(line, one);
-  }
+  for_all_waiting(lines_,
+                  [this](const LinePtr& line, const WaiterPtr& one) { time_is_up(line, one); });
 }
 
 }  // namespace stint::server

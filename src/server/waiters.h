@@ -4,14 +4,14 @@
 //
 // What was waited for may come to nobody: the client may be gone. So such a grant is provisional:
 // it stands for min(ttl, 5 s) until its first renewal, and is released at once when the client is
-// seen to be gone. The loop's.
+// seen to be gone - unless it asked with an idempotency key: then a repeat may have been told of it
+// already, and it runs out by itself. The loop's.
 #pragma once
 
-#include <list>
-#include <map>
 #include <memory>
 #include <optional>
 
+#include "server/line.h"
 #include "server/routes.h"
 #include "server/wakes.h"
 
@@ -58,13 +58,7 @@ class Waiters {
         : visit(std::move(who)), request(std::move(how)), bid(std::move(what)) {}
   };
   using WaiterPtr = std::shared_ptr<Waiter>;
-  struct Line {
-    std::string name;
-    std::list<WaiterPtr> waiting;
-    std::unique_ptr<Wakes::Subscription> wakes;
-    bool asking = false;
-    bool again = false;  // woken while asking
-    std::uint64_t alarm = 0;
+  struct Line : LineOf<Waiter> {
     std::optional<api::Refused> last;
   };
   using LinePtr = std::shared_ptr<Line>;
@@ -76,7 +70,7 @@ class Waiters {
   void give_back(const WaiterPtr& waiter, const std::vector<api::AcquireAnswer>& answers);
   void refuse(const LinePtr& line, const WaiterPtr& waiter);
   void leave(const LinePtr& line, const WaiterPtr& waiter);
-  void alarm_in(const LinePtr& line, Millis time);
+  void look_in(const LinePtr& line, Millis time);
   void time_is_up(const LinePtr& line, const WaiterPtr& waiter);
 
   const ServeRequest& serve_;
@@ -85,7 +79,7 @@ class Waiters {
   Wakes& wakes_;
   Metrics& metrics_;
   const Finish finish_;
-  std::map<std::string, LinePtr> lines_;
+  LineMap<Line> lines_;
   std::size_t count_ = 0;
   bool closed_ = false;
 };

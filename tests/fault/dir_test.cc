@@ -1,15 +1,11 @@
-// Faults of a shared directory: late writers, numbers that come free again, damage, copies, two
-// mount namespaces.
+// Faults of a shared directory: late writers, numbers that come free again, damage, copies.
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <signal.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
-#include <iostream>
 #include <set>
 
 #include "base/text.h"
@@ -18,8 +14,6 @@
 #include "os/random.h"
 #include "service/lease_service.h"
 #include "store/dir/dir_store.h"
-#include "tests/support/history_checker.h"
-#include "tests/support/mounts.h"
 #include "tests/support/process.h"
 
 namespace stint::test {
@@ -379,135 +373,6 @@ TEST_F(DirFaults, TheLogStaysShortAndTheTablesFew) {
   ASSERT_TRUE(all);
   ASSERT_EQ(all->entries.size(), 210U);
   for (int i = 690; i < 900; ++i) EXPECT_EQ(get(*store, cat("k/", i % 210)).value, cat(i));
-}
-
-// ---- Two machines, as two mount namespaces
-
-constexpr int kWriters = 6;
-constexpr int kIncrements = 40;
-constexpr int kGrants = 12;
-
-bool count_up(store::Store& store) {
-  while (true) {
-    auto reading = store.read({"counter"});
-    if (!reading) return false;
-    const store::Entry& entry = reading->entries.front();
-    const auto number = entry.present() ? parse_digits(entry.value).value_or(0) : 0;
-    Step step = step_of(Step::Kind::Set, "counter", cat(number + 1));
-    step.expect = entry.present() ? store::Expect::Seen : store::Expect::Absent;
-    step.version = entry.version;
-    auto answer = store.commit({step, step_of(Step::Kind::Append, "log/", "x")}, Sync::Durable);
-    if (!answer) return false;
-    if (std::holds_alternative<Committed>(*answer)) return true;
-  }
-}
-
-// Takes and gives back two leases; everything is recorded.
-bool take_turns(store::Store& store, const std::string& history_file, int number) {
-  os::SystemRandom random;
-  service::Ledger ledger(store, kClock, 1000);
-  auto life = service::begin_life(store, random, kClock.wall(), nullptr, {});
-  if (!life) return false;
-  service::LeaseService service(store, ledger, *life, kClock, random, nullptr);
-  History history(history_file);
-  RecordedLeases leases(service, history, cat("p", number), kClock);
-  SeededRandom chance(static_cast<std::uint64_t>(number));
-  const auto owner = Owner::parse(cat("p", number)).value();
-  for (int grants = 0; grants < kGrants;) {
-    const auto resource = ResourceName::parse(cat("r", chance.below(2))).value();
-    const Claim claim = Claim::make(random);
-    auto answer = leases.acquire({.resource = resource,
-                                  .owner = owner,
-                                  .claim = claim,
-                                  .terms = {.ttl = Millis(150)},
-                                  .note = {},
-                                  .retake = {},
-                                  .count_refusal = false});
-    if (!answer) return false;
-    const auto* granted = std::get_if<api::Granted>(&*answer);
-    if (granted == nullptr) {
-      os::pause_for(Millis(5));
-      continue;
-    }
-    ++grants;
-    const api::Grip grip{resource, granted->lease.token, claim, owner, granted->hint};
-    for (std::uint64_t left = chance.below(3); left > 0; --left) {
-      os::pause_for(Millis(chance.below(60)));
-      if (!leases.renew(grip, Millis(150))) return false;
-    }
-    if (chance.below(3) != 0 && !leases.release(grip)) return false;
-  }
-  return true;
-}
-
-int in_a_namespace(const std::string& store, const std::string& mounted, const std::string& history,
-                   int number) {
-  if (!Mount::missing().empty()) return 77;
-  const Mount bind({.source = store, .target = mounted});
-  if (!bind.ok()) return 77;
-  DirOptions options;
-  options.path = mounted + "/s";
-  options.snapshot_every = 16;
-  options.timeout = Millis(60'000);
-  auto opened = DirStore::open(options, kClock);
-  if (!opened) return 1;
-  for (int i = 0; i < kIncrements; ++i) {
-    if (!count_up(**opened)) return 2;
-  }
-  return take_turns(**opened, history, number) ? 0 : 3;
-}
-
-// EVIDENCE-OF: G1 G2 G3
-TEST_F(DirFaults, WritersInTwoMountNamespacesFrozenAtRandomLoseNothing) {
-  const std::string history = dir_.file("history.jsonl");
-  fs::create_directory(dir_.file("shared"));
-  for (const char* mounted : {"here", "there"}) fs::create_directory(dir_.file(mounted));
-  std::vector<pid_t> writers;
-  for (int i = 0; i < kWriters; ++i) {
-    const pid_t child = ::fork();
-    ASSERT_GE(child, 0);
-    if (child == 0) {
-      ::_exit(in_a_namespace(dir_.file("shared"), dir_.file(i % 2 == 0 ? "here" : "there"), history,
-                             i));
-    }
-    writers.push_back(child);
-  }
-  SeededRandom chance(7);
-  int freezes = 0;
-  std::vector<int> codes(kWriters, -1);
-  const MonoTime deadline = now() + std::chrono::seconds(60);
-  while (std::ranges::count(codes, -1) > 0 && now() < deadline) {
-    const auto victim = chance.below(kWriters);
-    if (codes[victim] == -1 && ::kill(writers[victim], SIGSTOP) == 0) ++freezes;
-    os::pause_for(Millis(1 + chance.below(250)));
-    for (std::size_t i = 0; i < writers.size(); ++i) {
-      ::kill(writers[i], SIGCONT);
-      int status = 0;
-      if (codes[i] == -1 && ::waitpid(writers[i], &status, WNOHANG) == writers[i]) {
-        codes[i] = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-      }
-    }
-  }
-  for (std::size_t i = 0; i < writers.size(); ++i) {
-    if (codes[i] != -1) continue;
-    ::kill(writers[i], SIGKILL);
-    ::waitpid(writers[i], nullptr, 0);
-  }
-  if (codes == std::vector<int>(kWriters, 77)) GTEST_SKIP() << "no mount namespace here";
-  EXPECT_EQ(codes, std::vector<int>(kWriters, 0));
-  DirOptions plain;
-  plain.path = dir_.file("shared/s");
-  auto store = DirStore::open(plain, kClock);
-  ASSERT_TRUE(store) << store.error().message;
-  EXPECT_EQ(get(**store, "counter").value, cat(kWriters * kIncrements));
-  EXPECT_EQ((*store)->appended("log/").value(), static_cast<std::uint64_t>(kWriters * kIncrements));
-  auto recorded = load_history(history);
-  ASSERT_TRUE(recorded);
-  const HistoryReport report =
-      check_history(*recorded, {.fires_late_by = (*store)->capabilities().step});
-  std::cout << freezes << " freezes\n" << report.text() << '\n';
-  EXPECT_TRUE(report.violations.empty()) << report.text();
-  EXPECT_GT(report.operations, 100U);
 }
 
 }  // namespace

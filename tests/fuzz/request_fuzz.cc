@@ -1,7 +1,6 @@
 // What strangers send: HTTP heads and bodies, targets, JSON. Read, and never a crash, an overrun or
 // an answer that contradicts itself. Built and run by tools/fuzz.sh (libFuzzer).
 #include <cstdint>
-#include <cstdlib>
 
 #include "api/queue_wire.h"
 #include "api/slots_json.h"
@@ -9,16 +8,11 @@
 #include "base/json_value.h"
 #include "net/http/message.h"
 #include "server/query.h"
-
-#ifndef FUZZ_ENTRY
-#define FUZZ_ENTRY LLVMFuzzerTestOneInput
-#endif
+#include "tests/fuzz/entry.h"
 
 namespace {
 
-void expect(bool holds) {
-  if (!holds) std::abort();
-}
+using stint::fuzz::must;
 
 void read_body(const stint::net::http::RequestHead& head, std::string_view rest) {
   const auto framing = stint::net::http::framing_of(head);
@@ -27,7 +21,7 @@ void read_body(const stint::net::http::RequestHead& head, std::string_view rest)
   while (!body.done()) {
     const auto piece = body.next(rest);
     if (!piece || piece->consumed == 0) return;
-    expect(piece->consumed <= rest.size() && piece->data.size() <= piece->consumed);
+    must(piece->consumed <= rest.size() && piece->data.size() <= piece->consumed);
     rest.remove_prefix(piece->consumed);
   }
 }
@@ -69,7 +63,7 @@ extern "C" int FUZZ_ENTRY(const std::uint8_t* data, std::size_t size) {
   (void)stint::server::parse_target(text);
   const auto end = stint::net::http::find_head_end(text);
   if (end && *end > 0) {
-    expect(*end <= text.size());
+    must(*end <= text.size());
     const auto head = stint::net::http::parse_request(text.substr(0, *end));
     if (head) {
       (void)stint::server::parse_target(head->target);

@@ -2,7 +2,6 @@
 // job files, time zone files. The first byte says which. Built and run by tools/fuzz.sh
 // (libFuzzer); the corpus is replayed by `fuzz_replay` in `make test`.
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 
@@ -14,18 +13,12 @@
 #include "core/cron.h"
 #include "core/zone.h"
 #include "schedule/config.h"
-
-#ifndef FUZZ_ENTRY
-#define FUZZ_ENTRY LLVMFuzzerTestOneInput
-#endif
+#include "tests/fuzz/entry.h"
 
 namespace {
 
 using namespace stint;
-
-void must(bool holds) {
-  if (!holds) std::abort();
-}
+using fuzz::must;
 
 void fuzz_names(std::string_view text) {
   // What was taken is told again in the same words.

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <boost/json.hpp>
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 
@@ -16,18 +15,12 @@
 #include "store/dir/log_file.h"
 #include "store/etcd/wire.h"
 #include "store/redis/resp.h"
-
-#ifndef FUZZ_ENTRY
-#define FUZZ_ENTRY LLVMFuzzerTestOneInput
-#endif
+#include "tests/fuzz/entry.h"
 
 namespace {
 
 using namespace stint;
-
-void must(bool holds) {
-  if (!holds) std::abort();
-}
+using fuzz::must;
 
 // "name\ncontent"
 void fuzz_fences(std::string_view text) {
