@@ -262,6 +262,7 @@ std::string Metrics::text(const Facts& facts) {
   request_time.write(out, "stint_http_request_seconds",
                      "From the head of a request to its answer.");
   gauge(out, "stint_waiters", "Acquires that are held open.", waiters.load());
+  gauge(out, "stint_queue_waiters", "Claims that are held open.", claims_waiting.load());
   gauge(out, "stint_event_streams", "Event streams that are open.", streams.load());
   gauge(out, "stint_store_queue", "Requests that wait for the store.", queued.load());
   gauge(out, "stint_connections", "Connections that are open.",

@@ -48,6 +48,7 @@ class Metrics {
   Histogram store_time;    // how long a call of the store took
   Histogram request_time;  // from head to answer
   std::atomic<std::int64_t> waiters{0};
+  std::atomic<std::int64_t> claims_waiting{0};
   std::atomic<std::int64_t> streams{0};
   std::atomic<std::int64_t> queued{0};
   std::atomic<std::uint64_t> vanished{0};  // who waited and went

@@ -19,6 +19,7 @@ void QueueLine::join(const VisitPtr& visit, const std::shared_ptr<Request>& requ
   const LinePtr line = line_named(lines_, queue.text());
   line->waiting.push_back(waiter);
   ++count_;
+  metrics_.claims_waiting = static_cast<std::int64_t>(count_);
   visit->call->on_gone([this, line, waiter] {
     waiter->gone = true;
     ++metrics_.vanished;
@@ -91,7 +92,9 @@ void QueueLine::give_back(const WaiterPtr& waiter, const api::ClaimedItem& claim
 }
 
 void QueueLine::leave(const LinePtr& line, const WaiterPtr& waiter) {
-  if (leave_line(lines_, line, waiter)) --count_;
+  if (!leave_line(lines_, line, waiter)) return;
+  --count_;
+  metrics_.claims_waiting = static_cast<std::int64_t>(count_);
 }
 
 void QueueLine::look_in(const LinePtr& line, Millis time) {

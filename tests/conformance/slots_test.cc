@@ -103,6 +103,11 @@ TEST_P(SlotsTest, EveryStepIsFencedByTheLease) {
   ASSERT_EQ(slots_.claim(good).value(), api::StepAnswer::Done);
   ASSERT_EQ(slots_.start(good).value(), api::StepAnswer::Done);
   EXPECT_EQ(slots_.running(good).value(), api::StepAnswer::Done);
+  // Another's claim, while the lease stands.
+  EXPECT_EQ(slots_.hand_back(claimless).value(), api::StepAnswer::Gone);
+  EXPECT_EQ(
+      slots_.end(claimless, {.state = core::SlotState::Ran, .exit_code = 0}, rule_).value().step,
+      api::StepAnswer::Gone);
   // Revoked: whatever it says, it is lost.
   ASSERT_TRUE(client_.leases.revoke(order("r", grant.token()), core::Reason::Revoked).has_value());
   const auto end = slots_.end(good, {.state = core::SlotState::Ran, .exit_code = 0}, rule_);

@@ -263,6 +263,33 @@ TEST_P(StoreMove, ALateResultIsNotTakenByAStoreThatWasLeft) {
       next.queue.complete({{id, Token(1)}, "late", {}}).value()));
 }
 
+// EVIDENCE-OF: G10
+TEST_P(StoreMove, WhatFallsDueInAStoreThatWasLeftIsNotMadeReadyThere) {
+  const auto here = GetParam().make();
+  const auto there = other();
+  QueueClient old(*here);
+  const Millis soon = std::max(here->short_ttl(), old.base.leases.smallest_ttl());
+  ASSERT_TRUE(old.queue.put({.queue = queue_name("q"),
+                             .payload = "x",
+                             .priority = 0,
+                             .delay = soon,
+                             .unique = {},
+                             .labels = {},
+                             .by = {},
+                             .limits = {},
+                             .create = true}));
+  ASSERT_TRUE(move(*old.base.store, *there->open()));
+  const auto moved_at = here->clock().mono();
+  EXPECT_TRUE(here->eventually([&] { return here->clock().mono() > moved_at + 2 * soon; }));
+  (void)old.queue.tend(queue_name("q"));
+  EXPECT_EQ(old.queue.count(queue_name("q")).value().ready, 0U);
+  QueueClient next(*there);
+  EXPECT_TRUE(there->eventually([&] {
+    const auto got = next.queue.claim({queue_name("q"), owner("w"), next.base.claim()});
+    return got && std::holds_alternative<api::ClaimedItem>(*got);
+  }));
+}
+
 INSTANTIATE_TEST_SUITE_P(Store, StoreMove, ::testing::ValuesIn(stores()),
                          [](const auto& store) { return store.param.name; });
 

@@ -2,9 +2,10 @@
 import asyncio
 import json
 import resource
+import sqlite3
 import time
 
-from harness import PATIENCE, Server, TestCase, claim, count, main
+from harness import PATIENCE, Server, TestCase, claim, count, main, until
 
 resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
 
@@ -202,6 +203,55 @@ class Waiting(TestCase):
             print(f'{number} clients: {(idle - before) / number:.0f} bytes an idle client, {(held - idle) / number:.0f} bytes '
                   f'a lease, {2 * number / took:.0f} renewals/s (this client is the limit)')
         self.play(play)
+
+class VanishedWithAKey(TestCase):
+    """Who asked with an idempotency key and went away finds what it was granted: a repeat may have been told of it."""
+
+    def vanish_while_asked_for(self, server, path, body, key, waiting):
+        """The request is at the store, which is locked, when its client goes away. Whether it was there in time."""
+        def number(name):
+            return int(watcher.get('/metrics').body.decode().split(f'\n{name} ')[1].split('\n')[0])
+        watcher = server.client()
+        before = number('stint_waiters_vanished_total')
+        lock = sqlite3.connect(f'{server.dir}/store.db', isolation_level=None)
+        lock.execute('BEGIN IMMEDIATE')
+        try:
+            gone = server.client()
+            gone.conn.request('POST', path, json.dumps(body), {'Idempotency-Key': key})
+            until(lambda: number(waiting) == 1, 'it waits')
+            gone.close()
+            until(lambda: number('stint_waiters_vanished_total') > before, 'it is gone')
+            # Who was only waiting has left the line.
+            asked = number(waiting) == 1
+        finally:
+            lock.execute('ROLLBACK')
+            lock.close()
+        until(lambda: number(waiting) == 0, 'the store answered')
+        return asked
+
+    def found_again(self, path, bodies, renewed, waiting='stint_waiters'):
+        with Server() as server:
+            client = server.client()
+            client.post('/v1/queues/put', {'queue': 'q', 'create': True})
+            for i, body in enumerate(bodies):
+                if not self.vanish_while_asked_for(server, path, body, f'k{i}', waiting):
+                    continue
+                got = client.post(path, body, headers={'Idempotency-Key': f'k{i}'})
+                self.assertEqual(got.status, 200, got)
+                self.assertEqual(renewed(client, body, got.json).status, 200)
+                return
+        self.fail('never asked for in time')
+
+    def test_finds_its_lease(self):
+        self.found_again('/v1/acquire', (bid(f'r{i}', 'o', wait_ms=600_000) for i in range(50)),
+                         lambda client, body, got: client.post('/v1/renew', hold(body, got, ttl_ms=60_000)))
+
+    def test_finds_its_item(self):
+        body = {'queue': 'q', 'owner': 'w', 'wait_ms': 60_000}
+        self.found_again('/v1/queues/claim', (body for _ in range(50)),
+                         lambda client, _, got: client.post('/v1/queues/renew', {'id': got['item']['id'],
+                                                                                 'epoch': got['item']['epoch']}),
+                         'stint_queue_waiters')
 
 
 if __name__ == '__main__':
