@@ -273,7 +273,7 @@ int SimSite::edit(const std::vector<std::string>& environment, bool escaped) {
   if (options_.forged_tokens) pass.token = Token(pass.token.number() + 1);
   if (random().below(4) == 0) {
     pass.mode = core::FenceMode::Once;
-    pass.key = cat("k", random().below(1'000'000));
+    pass.key = random().id_hex();
   }
   if (!escaped) laws_->works(name, environment[0], pass.token);
   service::FenceService fences(*store_, process.clock());
