@@ -1,6 +1,7 @@
 // The ledger on a store: api::Events, its bounded retention, and refusals counted by the minute.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <string>
 #include <tuple>
@@ -50,6 +51,7 @@ class Ledger final : public api::Events {
   store::Store& store_;
   const Clock& clock_;
   const std::size_t keep_;
+  std::atomic<bool> trimming_ = false;
 
   Mutex mutex_;
   std::map<CountKey, Counted> counted_ GUARDED_BY(mutex_);
