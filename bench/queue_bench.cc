@@ -293,15 +293,15 @@ bool start_latency(const std::string& what, const std::string& url) {
   return print(line);
 }
 
-int run() {
+int run(const std::string& only) {
   print_header();
   const char* const asked = std::getenv("STINT_WAITING");
+  const auto wanted = [&](const char* part) { return only.empty() || only == part; };
   bool good = true;
-  if (std::getenv("STINT_ONLY_LATENCY") == nullptr) {
-    good &= embedded();
-    good &= among_many(asked != nullptr ? std::atoi(asked) : 1'000'000);
-    good &= on_postgres();
-  }
+  if (wanted("embedded")) good &= embedded();
+  if (wanted("many")) good &= among_many(asked != nullptr ? std::atoi(asked) : 1'000'000);
+  if (wanted("postgres")) good &= on_postgres();
+  if (!wanted("latency")) return good ? 0 : 1;
   const test::TempDir dir;
   good &= start_latency("embedded", cat("sqlite:", dir.file("soon.db")));
   {
@@ -320,4 +320,5 @@ int run() {
 }  // namespace
 }  // namespace stint::bench
 
-int main() { return stint::bench::run(); }
+// queue_bench [embedded|many|postgres|latency]: all of them, or one.
+int main(int argc, char** argv) { return stint::bench::run(argc > 1 ? argv[1] : ""); }
