@@ -2,9 +2,7 @@
 // people and commands do.
 #include "app/guards.h"
 #include "base/text.h"
-#include "guard/file_guard.h"
 #include "guard/targets.h"
-#include "holder/run.h"
 #include "queue/worker.h"
 #include "tests/sim/sim_site.h"
 
@@ -18,19 +16,6 @@ constexpr std::size_t kKeptLines = 60;
 const core::QueueName& the_queue() {
   static const core::QueueName name = core::QueueName::parse("jobs").value();
   return name;
-}
-
-std::string path_of(const std::string& file) { return cat(SimDisk::kDirectory, '/', file); }
-
-// The guards that have a place in this world.
-guard::Guards site_guards() {
-  guard::Guards out;
-  out[guard::TargetKind::File].seal = [](const guard::Target& target,
-                                         const guard::SealRequest& request, api::Fences* fences) {
-    return guard::seal_file(target.place, request, fences);
-  };
-  out[guard::TargetKind::Admit] = guard::store_guard();
-  return out;
 }
 
 std::string told(const Result<api::HoldAnswer>& answer) {
@@ -155,176 +140,6 @@ void SimSite::cast_all() {
   }
 }
 
-// ---- holders
-
-void SimSite::hold() {
-  auto office = open_office();
-  if (!office) return;
-  auto signals = os::Signals::make();
-  while (scheduler_.alive()) {
-    hold_once(*office, *signals);
-    scheduler_.interleave(up_to(seconds(90)));
-  }
-}
-
-void SimSite::hold_once(SimOffice& office, os::Signals& signals) {
-  const SimProcess& process = *scheduler_.process();
-  const std::string name = process.name;
-  const std::uint64_t pick = calm_ ? turns_++ % 2 : random().below(2);
-  const std::string resource = cat("r", pick);
-  const std::string file = cat("f", pick);
-  holder::RunRequest request;
-  request.resources = {ResourceName::parse(resource).value()};
-  request.owner = Owner::parse(name).value();
-  request.terms.ttl = seconds(10) + up_to(seconds(50));
-  if (random().below(6) == 0) request.terms.max_hold = request.terms.ttl + up_to(minutes(2));
-  if (random().below(8) == 0) request.terms.at_least = request.terms.ttl / 2;
-  if (random().below(8) == 0) request.terms.cooldown = up_to(seconds(20));
-  request.settings = {.ttl = request.terms.ttl,
-                      .grace = core::default_grace(request.terms.ttl),
-                      .margin = core::default_margin(request.terms.ttl),
-                      .max_hold = request.terms.max_hold};
-  request.held.what = random().below(4) == 0 ? holder::OnHeld::Skip : holder::OnHeld::Wait;
-  request.held.patience = minutes(10);
-  request.restart = random().below(6) == 0;
-  request.command = {"edit"};
-  const std::vector<std::string> targets = {cat("file:", path_of(file)), cat("admit:a", pick)};
-  Token token;
-  const auto trust = [&](MonoTime deadline) {
-    if (!scheduler_.alive()) return;
-    const MonoTime dead = deadline + request.settings.grace + request.settings.margin;
-    laws_->trusts(name, resource, token, process.clock().true_time(dead));
-  };
-  const auto pass_of = [&](const holder::Taken& taken) {
-    return guard::Pass{.resource = request.resources.front(),
-                       .token = taken.kept.front().grip.token,
-                       .generation = office.leases.generation(),
-                       .claim = taken.kept.front().grip.claim,
-                       .owner = request.owner};
-  };
-  holder::RunHooks hooks;
-  hooks.seals = [&](const holder::Taken& taken) -> Result<std::vector<holder::SealStep>> {
-    std::vector<holder::SealStep> steps;
-    if (options_.without_seal) return steps;
-    const guard::Pass pass = pass_of(taken);
-    steps.emplace_back([&office, pass, targets]() -> Status {
-      auto verdict = office.fences.remember(guard::offer_of(pass, ""), targets);
-      if (!verdict) return verdict.error();
-      if (guard::is_refusal(*verdict)) return Error{Code::Stale, "superseded"};
-      return {};
-    });
-    for (const std::string& target : targets) {
-      steps.emplace_back([this, &office, &process, pass, target, file]() -> Status {
-        const auto seal = [&](std::optional<guard::SealRequest::Adoption> adopt) {
-          return app::seal_target(site_guards(), target,
-                                  {.pass = pass, .by_order = false, .adopt = std::move(adopt)},
-                                  office.fences, office.ledger, process.clock());
-        };
-        auto report = seal({});
-        // A backup that was put back again and again: in the end an operator adopts the target.
-        if (calm_ && report.error.code == Code::Foreign) report = seal({{"drill", "operator"}});
-        note(cat("seal ", target, " with ", pass.token.number(), ": ",
-                 static_cast<int>(report.outcome)));
-        if (report.outcome != app::SealReport::Outcome::Sealed) return report.error;
-        if (target.starts_with("file:") && scheduler_.alive()) laws_->seal_told(file, pass.token);
-        return {};
-      });
-    }
-    return steps;
-  };
-  hooks.environment = [&](const holder::Taken& taken,
-                          MonoTime deadline) -> Result<std::vector<std::string>> {
-    token = taken.kept.front().grip.token;
-    trust(deadline);
-    return std::vector<std::string>{resource,
-                                    std::to_string(token.number()),
-                                    office.leases.generation().hex(),
-                                    taken.kept.front().grip.claim.hex(),
-                                    name,
-                                    std::to_string(request.terms.ttl.count())};
-  };
-  hooks.deadline_moved = trust;
-  hooks.ended = [&](const holder::Taken&, const holder::RunEnd& end) {
-    laws_->trusts_nothing(name);
-    note(cat(name, " ends ", resource, ' ', token.number(), ": ", static_cast<int>(end.how)));
-  };
-  hooks.say = [](const std::string&) {};
-  hooks.waiting = [](const api::Refused&) {};
-  const auto answer =
-      holder::run(office.leases, office.ledger, process.clock(), random(), signals, request, hooks);
-  laws_->trusts_nothing(name);
-  note(cat(name, " ran ", resource, ": ",
-           !answer             ? word(answer.error().code)
-           : answer->waved_off ? "waved off"
-                               : "done"));
-}
-
-// ---- what they run: reads a file, thinks, writes it
-
-int SimSite::edit(const std::vector<std::string>& environment, bool escaped) {
-  const SimProcess& process = *scheduler_.process();
-  const std::string name = process.name;
-  guard::Pass pass{.resource = ResourceName::parse(environment[0]).value(),
-                   .token = Token::parse(environment[1]).value(),
-                   .generation = Generation::parse(environment[2]).value(),
-                   .claim = Claim::parse(environment[3]).value(),
-                   .owner = Owner::parse(environment[4]).value()};
-  const Millis ttl(static_cast<std::int64_t>(*parse_digits(environment[5])));
-  if (options_.forged_tokens) pass.token = Token(pass.token.number() + 1);
-  if (random().below(4) == 0) {
-    pass.mode = core::FenceMode::Once;
-    pass.key = random().id_hex();
-  }
-  if (!escaped) laws_->works(name, environment[0], pass.token);
-  service::FenceService fences(*store_, process.clock());
-  const std::string file = cat("f", environment[0].substr(1));
-  const std::uint64_t rounds = 1 + random().below(escaped ? 12 : 6);
-  bool goes_on = true;
-  for (std::uint64_t i = 0; i < rounds && goes_on && scheduler_.alive(); ++i) {
-    goes_on = edit_once(pass, file, fences);
-    if (scheduler_.alive()) scheduler_.interleave(up_to(ttl));
-    if (pass.mode == core::FenceMode::Once) break;
-  }
-  if (!escaped) laws_->works_no_more(name);
-  return goes_on ? 0 : 13;
-}
-
-bool SimSite::edit_once(const guard::Pass& pass, const std::string& file, api::Fences& fences) {
-  std::string before;
-  std::uint64_t inode = 0;
-  const int failed = disk_.read(file, before, inode);
-  if (failed != 0 && failed != ENOENT) return true;
-  const std::uint64_t version = parse_digits(before.substr(0, before.find(' '))).value_or(0) + 1;
-  scheduler_.interleave(up_to(seconds(20)));
-  const bool once = pass.mode == core::FenceMode::Once;
-  std::string body = cat(version, ' ', pass.token.number(), ' ', pass.owner.text(), ' ');
-  body += once ? cat("once ", pass.key) : random().id_hex();
-  if (random().below(3) == 0) {
-    const auto gate = fences.admit(cat("admit:a", file.substr(1)), guard::offer_of(pass, ""));
-    note(cat("admit: ", gate ? static_cast<int>(gate->verdict) : -1));
-  }
-  for (int tries = 0; tries < (once ? 3 : 1) && scheduler_.alive(); ++tries) {
-    const auto answer = guard::write_file({.path = path_of(file), .body = body}, pass, &fences);
-    if (!scheduler_.alive()) return false;
-    note(cat(scheduler_.process()->name, " writes ", body, ": ",
-             !answer                                           ? word(answer.error().code)
-             : std::holds_alternative<guard::Written>(*answer) ? "written"
-                                                               : "refused"));
-    if (answer && std::holds_alternative<guard::Written>(*answer)) {
-      laws_->write_told(file, body, version);
-      return true;
-    }
-    if (answer) {
-      laws_->fenced(file, pass.token);
-      if (!once) laws_->write_refused(file, body);
-      return false;
-    }
-    if (!once && answer.error().code != Code::UnknownOutcome) laws_->write_refused(file, body);
-    scheduler_.interleave(up_to(seconds(5)));
-  }
-  return true;
-}
-
 // ---- queue
 
 void SimSite::work() {
@@ -430,7 +245,7 @@ void SimSite::order_lease(SimOffice& office, const SimFault& order) {
                          office.ledger, scheduler_.process()->clock());
   if (!reports || !scheduler_.alive()) return;
   for (const app::SealReport& report : *reports) {
-    if (report.target.starts_with("file:") && report.outcome == app::SealReport::Outcome::Sealed) {
+    if (on_disk(report.target) && report.outcome == app::SealReport::Outcome::Sealed) {
       laws_->seal_told(cat("f", name.substr(1)), token);
     }
   }

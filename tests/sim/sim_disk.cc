@@ -15,6 +15,7 @@ namespace {
 
 SimDisk* present_disk = nullptr;
 constexpr std::uint64_t kLongestCallNanos = 300'000;
+constexpr std::uint64_t kLongestStallNanos = 60'000'000'000;
 
 }  // namespace
 
@@ -38,7 +39,9 @@ bool SimDisk::chance(unsigned per_thousand, const char* fault) {
 
 int SimDisk::call(bool writes) {
   ++calls_;
-  scheduler_.interleave(Nanos(1 + scheduler_.random().below(kLongestCallNanos)));
+  const bool stalls = chance(troubles_.stall, "disk_stall");
+  const std::uint64_t longest = stalls ? kLongestStallNanos : kLongestCallNanos;
+  scheduler_.interleave(Nanos(1 + scheduler_.random().below(longest)));
   if (!scheduler_.alive()) return EIO;
   if (writes && chance(troubles_.enospc, "ENOSPC")) return ENOSPC;
   return chance(troubles_.eio, "EIO") ? EIO : 0;
@@ -93,11 +96,23 @@ std::vector<std::string> SimDisk::names() const {
   return out;
 }
 
-int SimDisk::create(const std::string& name, int& fd) {
+std::string SimDisk::prepare(std::string content) {
+  const std::string path = cat("/staged/", ++last_staged_);
+  staged_[path] = std::move(content);
+  return path;
+}
+
+const std::string* SimDisk::prepared(const std::string& path) const {
+  const auto found = staged_.find(path);
+  return found == staged_.end() ? nullptr : &found->second;
+}
+
+int SimDisk::create(const std::string& name, int& fd, bool tree) {
   if (const int failed = call(true)) return failed;
   if (names_.contains(name)) return EEXIST;
   auto file = std::make_shared<Inode>();
   file->number = ++last_inode_;
+  file->tree = tree;
   change({{name, file}});
   fd = SimOs::present().open_event();
   open_[fd] = file;
@@ -164,9 +179,21 @@ int SimDisk::rename(const std::string& from, const std::string& to, bool replace
   const auto found = names_.find(from);
   if (found == names_.end()) return ENOENT;
   if (!replace && names_.contains(to)) return EEXIST;
-  // An I/O error says nothing about what became of it.
+  return named(failed, {{to, found->second}, {from, nullptr}}, from, to);
+}
+
+int SimDisk::exchange(const std::string& one, const std::string& other) {
+  const int failed = call(true);
+  if (failed == ENOSPC || !scheduler_.alive()) return failed;
+  const auto first = names_.find(one);
+  const auto second = names_.find(other);
+  if (first == names_.end() || second == names_.end()) return ENOENT;
+  return named(failed, {{other, first->second}, {one, second->second}}, one, other);
+}
+
+int SimDisk::named(int failed, Change names, const std::string& from, const std::string& to) {
   if (failed != 0 && scheduler_.random().below(2) == 0) return failed;
-  change({{to, found->second}, {from, nullptr}});
+  change(std::move(names));
   if (look_) look_(from, to);
   if (!betrayed_.empty() && to.find(betrayed_) != to.npos) {
     betrayed_.clear();
@@ -177,10 +204,28 @@ int SimDisk::rename(const std::string& from, const std::string& to, bool replace
 
 int SimDisk::remove(const std::string& name) {
   if (const int failed = call(false)) return failed;
-  if (!names_.contains(name)) return ENOENT;
+  const auto found = names_.find(name);
+  if (found == names_.end()) return ENOENT;
+  if (found->second->tree) return EISDIR;
   change({{name, nullptr}});
   if (look_) look_(name, "");
   return 0;
+}
+
+// What is in it first, wherever its name has gone meanwhile.
+void SimDisk::remove_tree(const std::string& name) {
+  const auto found = names_.find(name);
+  if (found == names_.end() || !found->second->tree) return;
+  const File tree = found->second;
+  if (call(false) != 0) return;
+  tree->content.resize(tree->content.size() / 2);
+  if (call(false) != 0) return;
+  tree->content.clear();
+  if (call(false) != 0) return;
+  const auto still = names_.find(name);
+  if (still == names_.end() || still->second != tree) return;
+  change({{name, nullptr}});
+  if (look_) look_(name, "");
 }
 
 int SimDisk::list(std::vector<std::string>& out) {
@@ -189,12 +234,11 @@ int SimDisk::list(std::vector<std::string>& out) {
   return 0;
 }
 
-int SimDisk::facts(const std::string& name, std::uint64_t& inode, std::uint64_t& size) {
+int SimDisk::facts(const std::string& name, Facts& out) {
   if (const int failed = call(false)) return failed;
   const auto found = names_.find(name);
   if (found == names_.end()) return ENOENT;
-  inode = found->second->number;
-  size = found->second->content.size();
+  out = {found->second->number, found->second->content.size(), found->second->tree};
   return 0;
 }
 
@@ -263,19 +307,22 @@ int Directory::rename_new(const std::string& name, const std::string& new_name) 
   return SimDisk::present().rename(name, new_name, false);
 }
 int Directory::facts(const std::string& name, FileFacts& out) const {
-  std::uint64_t inode = 0;
-  std::uint64_t size = 0;
-  if (const int failed = SimDisk::present().facts(name, inode, size)) return failed;
-  out = plain_file(inode, size);
+  SimDisk::Facts facts;
+  if (const int failed = SimDisk::present().facts(name, facts)) return failed;
+  out = plain_file(facts.inode, facts.size);
+  if (facts.tree) out.kind = FileKind::Directory;
   return 0;
 }
 int Directory::list(std::vector<std::string>& names) const {
   return SimDisk::present().list(names);
 }
+int Directory::exchange(const std::string& name, const std::string& other) const {
+  return SimDisk::present().exchange(name, other);
+}
 int Directory::remove(const std::string& name) const { return SimDisk::present().remove(name); }
 int Directory::sync() const { return SimDisk::present().sync_names(); }
 
-// No trees, links and locks on this disk.
+// No directories to walk through, links and locks on this disk.
 int Directory::make_directory(const std::string& /*name*/, unsigned /*mode*/) const {
   return ENOSYS;
 }
@@ -286,13 +333,16 @@ int Directory::link(const std::string& /*name*/, const Directory& /*to*/,
                     const std::string& /*new_name*/) const {
   return ENOSYS;
 }
-int Directory::exchange(const std::string& /*name*/, const std::string& /*other*/) const {
-  return ENOSYS;
-}
 int Directory::read_link(const std::string& /*name*/, std::string& /*out*/) const { return EINVAL; }
 int Directory::remove_directory(const std::string& /*name*/) const { return ENOSYS; }
 
-int facts_of(const std::string& /*path*/, FileFacts& /*out*/) { return ENOSYS; }
+int facts_of(const std::string& path, FileFacts& out) {
+  const std::string* tree = SimDisk::present().prepared(path);
+  if (tree == nullptr) return ENOENT;
+  out = plain_file(0, tree->size());
+  out.kind = FileKind::Directory;
+  return 0;
+}
 int facts_of(int fd, FileFacts& out) {
   out = plain_file(SimDisk::present().inode_of(fd), 0);
   return 0;
@@ -322,11 +372,24 @@ Status make_alike(int /*fd*/, const std::string& /*path*/, const FileFacts& /*fa
   return {};
 }
 void give_owner(int /*fd*/, const FileFacts& /*facts*/) {}
-Status copy_tree(const std::string& /*from*/, const Directory& /*to*/, const std::string& /*name*/,
-                 const Onlooker& /*onlooker*/) {
-  return unavailable("no trees in the simulation");
+Status copy_tree(const std::string& from, const Directory& /*to*/, const std::string& name,
+                 const Onlooker& onlooker) {
+  SimDisk& disk = SimDisk::present();
+  const std::string content = *disk.prepared(from);
+  if (onlooker) onlooker(content);
+  int fd = -1;
+  int failed = disk.create(name, fd, true);
+  const Fd tree(fd);
+  const std::size_t half = content.size() / 2;
+  if (failed == 0) failed = disk.write(fd, content.substr(0, half));
+  if (failed == 0) failed = disk.write(fd, content.substr(half));
+  if (failed == 0) failed = disk.sync(fd);
+  if (failed != 0) return file_error(cat("copying ", from), failed);
+  return {};
 }
-void remove_tree(const Directory& /*in*/, const std::string& /*name*/) {}
+void remove_tree(const Directory& /*in*/, const std::string& name) {
+  SimDisk::present().remove_tree(name);
+}
 std::string real_path(const std::string& path) { return path; }
 
 Result<std::string> filesystem_of(const std::string& /*path*/) { return std::string("ext4"); }

@@ -1,6 +1,7 @@
-// The disk of the simulation: one directory, whose files are durable only as far as they and it
-// were synced. Every call gives way to others, as a system call does; a call may fail, and a power
-// cut takes away what was not synced: names in the order in which they were made, contents torn.
+// The disk of the simulation: one directory, whose files and trees are durable only as far as they
+// and it were synced. A tree is one text, written and removed in pieces. Every call gives way to
+// others, as a system call does; a call may fail, and a power cut takes away what was not synced:
+// names in the order in which they were made, contents torn.
 #pragma once
 
 #include <cstdint>
@@ -30,6 +31,7 @@ class SimDisk {
   struct Troubles {
     unsigned eio = 0;
     unsigned enospc = 0;
+    unsigned stall = 5;  // takes up to a minute: a lease may run out in the midst of a write
   };
   void set_troubles(Troubles troubles) { troubles_ = troubles; }
   void power_cut();
@@ -48,8 +50,13 @@ class SimDisk {
   // The next rename to a name with this in it is done, and answered EIO.
   void betray(std::string name) { betrayed_ = std::move(name); }
 
+  // Trees that are ready to be published, outside of the directory.
+  std::string prepare(std::string content);
+  void put_away(const std::string& path) { staged_.erase(path); }
+  const std::string* prepared(const std::string& path) const;
+
   // ---- what os/directory.h and os/artifact.h ask, an errno each
-  int create(const std::string& name, int& fd);
+  int create(const std::string& name, int& fd, bool tree = false);
   int open(const std::string& name, int& fd);
   void close(int fd);
   int write(int fd, std::string_view content);
@@ -58,9 +65,16 @@ class SimDisk {
   int sync(int fd);
   int sync_names();
   int rename(const std::string& from, const std::string& to, bool replace);
+  int exchange(const std::string& one, const std::string& other);
   int remove(const std::string& name);
+  void remove_tree(const std::string& name);
   int list(std::vector<std::string>& names);
-  int facts(const std::string& name, std::uint64_t& inode, std::uint64_t& size);
+  struct Facts {
+    std::uint64_t inode = 0;
+    std::uint64_t size = 0;
+    bool tree = false;
+  };
+  int facts(const std::string& name, Facts& out);
   std::uint64_t inode_of(int fd) const;
 
  private:
@@ -68,6 +82,7 @@ class SimDisk {
     std::uint64_t number = 0;
     std::string content;
     std::string durable;
+    bool tree = false;
   };
   using File = std::shared_ptr<Inode>;
   using Names = std::map<std::string, File>;
@@ -75,6 +90,8 @@ class SimDisk {
 
   // Gives way, then says whether it goes wrong.
   int call(bool writes);
+  // What a change of names came to; `failed`: an I/O error, that says nothing about it.
+  int named(int failed, Change names, const std::string& from, const std::string& to);
   bool chance(unsigned per_thousand, const char* fault);
   void change(Change change);
 
@@ -90,6 +107,8 @@ class SimDisk {
   std::uint64_t calls_ = 0;
   bool lies_ = false;
   std::string betrayed_;
+  std::map<std::string, std::string> staged_;
+  std::uint64_t last_staged_ = 0;
 };
 
 }  // namespace stint::test

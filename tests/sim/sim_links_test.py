@@ -18,6 +18,7 @@ WANTED = {
     'stint::service::recover(': 'service', 'stint::schedule::Scheduler::step(': 'schedule',
     'stint::queue::work(': 'queue', 'stint::queue::ItemLeases::renew(': 'queue',
     'stint::guard::write_file(': 'guard', 'stint::guard::seal_file(': 'guard', 'stint::guard::seal_site(': 'guard',
+    'stint::guard::publish_directory(': 'guard', 'stint::guard::seal_directory(': 'guard',
     'stint::guard::land(': 'guard', 'stint::app::seal_by_order(': 'app',
     'stint::store::MemoryStore::commit(': 'store_memory',
 }

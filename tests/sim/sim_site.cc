@@ -336,7 +336,7 @@ void SimSite::calm() {
           .duplicate = 0};
   none.loses_tails = plan_.network.loses_tails;
   store_->set_plan(none);
-  disk_.set_troubles({});
+  disk_.set_troubles({.stall = 0});
   for (auto& [name, host] : hosts_) host.host->frozen_until = scheduler_.now();
   for (auto& [name, process] : processes_) process->frozen_until = scheduler_.now();
   for (const auto& machine : machines_) machine->calm();

@@ -14,6 +14,8 @@
 #include <vector>
 
 #include "guard/guard.h"
+#include "guard/targets.h"
+#include "holder/run.h"
 #include "os/signals.h"
 #include "service/fence_service.h"
 #include "service/lease_service.h"
@@ -122,6 +124,10 @@ class ToldLeases final : public api::Leases {
 
 class SimSite;
 
+// The guards that have a place in this world, and those of their targets that the disk has.
+guard::Guards site_guards();
+bool on_disk(const std::string& target);
+
 // What one life of a process has open: the production services on the store.
 struct SimOffice {
   SimOffice(SimSite& site, service::Life life, const Clock& clock, SimAnchors& anchors);
@@ -172,13 +178,17 @@ class SimSite {
   SimProcess* find(const std::string& name);
   void note(std::string_view what) { scheduler_.note(what); }
 
-  // sim_cast.cc: who plays
+  // sim_cast.cc, sim_holders.cc: who plays
   void cast_all();
   std::unique_ptr<SimOffice> open_office();
   void hold();
+  holder::RunRequest any_run(const std::string& name, const std::string& resource);
+  std::vector<holder::SealStep> seals(SimOffice& office, const guard::Pass& pass);
   void hold_once(SimOffice& office, os::Signals& signals);
   int edit(const std::vector<std::string>& environment, bool escaped);
   bool edit_once(const guard::Pass& pass, const std::string& file, api::Fences& fences);
+  Result<guard::WriteAnswer> write_under_guard(const guard::Pass& pass, const std::string& file,
+                                               const std::string& body, api::Fences& fences);
   void work();
   void put();
   void operate();

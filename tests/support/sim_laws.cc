@@ -267,6 +267,11 @@ void SimLaws::sealed(const std::string& name, Token token) {
   target.sealed = std::max(target.sealed, token);
 }
 
+void SimLaws::seen(const std::string& name, const std::string& body) {
+  look(15);
+  if (!targets_[name].bodies.contains(body)) broken(15, name, cat("half of it was seen: ", body));
+}
+
 void SimLaws::seal_told(const std::string& name, Token token) {
   Target& target = targets_[name];
   look(7);

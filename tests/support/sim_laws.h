@@ -77,6 +77,8 @@ class SimLaws {
     Token standing;
   };
   void landed(const std::string& target, const Landing& landing);
+  // Somebody read this there: the whole of something that landed.
+  void seen(const std::string& target, const std::string& body);
   void seal_told(const std::string& target, Token token);
   // A fence that is kept in the store got this token.
   void fence_moved(const std::string& target, Token token);
