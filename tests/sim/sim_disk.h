@@ -43,6 +43,9 @@ class SimDisk {
   // What stands there, without a system call; empty: nothing.
   std::optional<std::string> peek(const std::string& name) const;
   std::vector<std::string> names() const;
+  // Files get their numbers in the order in which they are made.
+  std::uint64_t inode(const std::string& name) const { return names_.at(name)->number; }
+  std::uint64_t last_inode() const { return last_inode_; }
   std::uint64_t calls() const { return calls_; }
   // Sabotage for the tests of the laws: syncs do nothing, and say that they did.
   void lie_about_syncs() { lies_ = true; }

@@ -132,6 +132,7 @@ void SimSite::on_name(const std::string& from, const std::string& to) {
     const auto came = guard::parse_beside(file, to);
     if (came && *came && (*came)->kind == guard::Beside::Fence) {
       laws_->sealed(file, (*came)->token);
+      fences_[cat(file, ' ', (*came)->token.number())] = disk_.last_inode();
       note(cat("sealed ", file, " with ", (*came)->token.number()));
     }
     if (to != file) continue;
@@ -139,11 +140,13 @@ void SimSite::on_name(const std::string& from, const std::string& to) {
     CHECK(stage && *stage, "only stages take a file's place");
     const std::string body = *disk_.peek(file);
     note(cat("landed ", body));
-    laws_->landed(file, {.resource = cat("r", file.substr(1)),
-                         .token = (*stage)->token,
-                         .version = version_of(body),
-                         .body = body,
-                         .standing = highest});
+    laws_->landed(file,
+                  {.resource = cat("r", file.substr(1)),
+                   .token = (*stage)->token,
+                   .version = version_of(body),
+                   .body = body,
+                   .standing = highest,
+                   .staged_first = disk_.inode(file) <= fences_[cat(file, ' ', highest.number())]});
     const std::size_t key = body.find(" once ");
     if (key != body.npos) laws_->completed(cat(file, body.substr(key)), body);
   }

@@ -221,6 +221,7 @@ class SimSite {
   int orders_event_ = -1;
   SimProcess* maker_ = nullptr;  // of the faults
   SlotTruth slot_truth_;
+  std::map<std::string, std::uint64_t> fences_;  // the newest file when a fence got its name
   std::unique_ptr<SimOffice> machines_office_;
   std::vector<std::unique_ptr<SimMachine>> machines_;
   std::uint64_t items_ = 0;

@@ -293,8 +293,9 @@ void SimLaws::landed(const std::string& name, const Landing& landing) {
   ++writes_;
   for (const int law : {8, 9, 10, 13, 14, 15}) look(law);
   const std::string token = std::to_string(landing.token.number());
-  if (landing.token < target.high) {
-    broken(8, name, cat("a write with ", token, " after ", target.high.number()));
+  const Token over = landing.staged_first ? std::max(target.told, target.accepted) : target.high;
+  if (landing.token < over) {
+    broken(8, name, cat("a write with ", token, " after ", over.number()));
   }
   if (landing.token > target.sealed) broken(9, name, cat(token, " wrote before it had sealed"));
   if (landing.version != target.version + 1) {
@@ -304,10 +305,11 @@ void SimLaws::landed(const std::string& name, const Landing& landing) {
   if (!granted.contains(landing.token)) broken(10, name, cat(token, " was never granted"));
   if (target.refused.contains(landing.body)) broken(13, name, "a refused write is there");
   if (target.fenced.contains(landing.token)) broken(14, name, cat(token, " had been fenced"));
-  if (landing.standing > landing.token) {
+  if (landing.standing > landing.token && !landing.staged_first) {
     broken(15, name, cat("fence ", landing.standing.number(), " stood at a write with ", token));
   }
   target.high = std::max(target.high, landing.token);
+  target.accepted = std::max(target.accepted, landing.token);
   target.version = landing.version;
   target.bodies.insert(landing.body);
 }
@@ -342,6 +344,7 @@ void SimLaws::came_back(const std::string& name, Token fence, std::uint64_t vers
     broken(12, name, cat("version ", version, " after ", target.told_version, " was told"));
   }
   target.high = std::max(fence, target.told);
+  target.accepted = std::min(target.accepted, target.high);
   target.sealed = fence;
   target.version = version;
 }

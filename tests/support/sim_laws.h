@@ -75,6 +75,9 @@ class SimLaws {
     std::uint64_t version = 0;
     std::string body;
     Token standing;
+    // Its body was staged before that fence had its name. Then it may land until the seal has taken
+    // the staged bodies away, that is until somebody was told of the seal.
+    bool staged_first = false;
   };
   void landed(const std::string& target, const Landing& landing);
   // Somebody read this there: the whole of something that landed.
@@ -115,9 +118,10 @@ class SimLaws {
 
  private:
   struct Target {
-    Token high;                 // sealed or accepted
-    Token sealed;               // by a seal: who lands since must be that one
-    Token told;                 // acknowledged
+    Token high;    // sealed or accepted
+    Token sealed;  // by a seal: who lands since must be that one
+    Token told;    // acknowledged
+    Token accepted;
     std::uint64_t version = 0;  // of what stands there
     std::uint64_t told_version = 0;
     std::set<std::string> refused;
