@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <iterator>
 
 #include "base/text.h"
 #include "client/faces.h"
@@ -117,30 +118,17 @@ std::vector<Result<api::HoldAnswer>> HttpLeases::renew_many(const std::vector<ap
     }
     auto reply = link_.post("/v1/renew", body + "]}", Link::Again::No);
     const Error wrong{Code::UnknownOutcome, "the server's answer is not one of many"};
-    const JsonValue* list = nullptr;
-    if (reply && reply->status == 200) list = JsonFields(reply->json).find("results");
-    const bool whole =
-        list != nullptr && list->if_list() != nullptr && list->if_list()->size() == count;
-    for (std::size_t i = 0; i < count; ++i) {
-      if (!reply) {
-        out.emplace_back(reply.error());
-      } else if (reply->status != 200) {
-        out.emplace_back(Link::error_of(*reply));
-      } else if (!whole) {
-        out.emplace_back(wrong);
-      } else {
-        const JsonValue& one = (*list->if_list())[i];
-        auto held = api::parse_held(one);
-        auto told = held ? Result<api::Told>(wrong) : api::parse_error(one);
-        if (held) {
-          out.emplace_back(api::HoldAnswer(std::move(*held)));
-        } else if (told && told->error.code == Code::Lost && told->lease) {
-          out.emplace_back(api::HoldAnswer(api::Lost{told->cause, *told->lease, told->store_time}));
-        } else {
-          out.emplace_back(told ? told->error : wrong);
-        }
-      }
-    }
+    auto answers = Link::each_of<api::HoldAnswer>(
+        reply, count, wrong, [&](const JsonValue& one) -> Result<api::HoldAnswer> {
+          auto held = api::parse_held(one);
+          if (held) return api::HoldAnswer(std::move(*held));
+          auto told = api::parse_error(one);
+          if (told && told->error.code == Code::Lost && told->lease) {
+            return api::HoldAnswer(api::Lost{told->cause, *told->lease, told->store_time});
+          }
+          return told ? told->error : wrong;
+        });
+    std::ranges::move(answers, std::back_inserter(out));
   }
   return out;
 }

@@ -4,6 +4,7 @@
 // "gone" after a lost answer proves nothing: it stays unknown. What is asked for by hand goes with
 // an idempotency key.
 #include <algorithm>
+#include <iterator>
 
 #include "api/slots_json.h"
 #include "api/wire.h"
@@ -73,27 +74,15 @@ std::vector<Result<api::Decided>> HttpSlots::decide(const std::vector<api::Decid
     auto reply = link_.post("/v1/jobs/decide",
                             cat("{\"scheduler\":", as_json(scheduler), ",\"asks\":[", body, "]}"),
                             Link::Again::Yes);
-    const JsonValue* list = nullptr;
-    if (reply && reply->status == 200) list = JsonFields(reply->json).find("results");
-    const bool whole =
-        list != nullptr && list->if_list() != nullptr && list->if_list()->size() == count;
-    for (std::size_t i = 0; i < count; ++i) {
-      if (!reply) {
-        out.emplace_back(reply.error());
-      } else if (reply->status != 200) {
-        out.emplace_back(Link::error_of(*reply));
-      } else if (!whole) {
-        out.emplace_back(odd_word(invalid("not one of many")));
-      } else {
-        const JsonValue& one = (*list->if_list())[i];
-        if (auto told = api::parse_error(one)) {
-          out.emplace_back(told->error);
-          continue;
-        }
-        auto decided = api::parse_decided(one);
-        out.push_back(decided ? std::move(decided) : odd_word(decided.error()));
-      }
-    }
+    auto answers = Link::each_of<api::Decided>(reply, count, odd_word(invalid("not one of many")),
+                                               [](const JsonValue& one) -> Result<api::Decided> {
+                                                 if (auto told = api::parse_error(one))
+                                                   return told->error;
+                                                 auto decided = api::parse_decided(one);
+                                                 if (!decided) return odd_word(decided.error());
+                                                 return decided;
+                                               });
+    std::ranges::move(answers, std::back_inserter(out));
   }
   return out;
 }

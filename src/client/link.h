@@ -1,6 +1,7 @@
 // One server's address, and how it is asked.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,6 +45,24 @@ class Link {
 
   // The error that a reply other than 200 tells.
   static Error error_of(const Reply& reply);
+  // One answer for each of `count` questions that were asked in one request: the reply's error for
+  // all of them; `odd` where there are not so many answers.
+  template <class Answer>
+  static std::vector<Result<Answer>> each_of(
+      const Result<Reply>& reply, std::size_t count, const Error& odd,
+      const std::function<Result<Answer>(const JsonValue&)>& read) {
+    const auto all_alike = [&](const Error& error) {
+      return std::vector<Result<Answer>>(count, Result<Answer>(error));
+    };
+    if (!reply) return all_alike(reply.error());
+    if (reply->status != 200) return all_alike(error_of(*reply));
+    const JsonValue* results = JsonFields(reply->json).find("results");
+    const auto* list = results != nullptr ? results->if_list() : nullptr;
+    if (list == nullptr || list->size() != count) return all_alike(odd);
+    std::vector<Result<Answer>> out;
+    for (const JsonValue& one : *list) out.push_back(read(one));
+    return out;
+  }
 
  private:
   Result<Reply> send(const net::HttpRequest& request, bool changes);

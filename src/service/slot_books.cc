@@ -144,8 +144,8 @@ Status SlotService::resume(const core::JobRule& rule, const std::string& by) {
   return {};
 }
 
-Result<std::vector<std::string>> SlotService::open_jobs() {
-  std::vector<std::string> out;
+Status SlotService::each_job(
+    const std::function<Status(const std::string& name, const store::Entry& entry)>& look) {
   std::string after;
   while (true) {
     auto page = store_.scan(
@@ -153,30 +153,35 @@ Result<std::vector<std::string>> SlotService::open_jobs() {
     if (!page) return page.error();
     for (const store::Entry& entry : page->entries) {
       after = entry.key;
-      // Cheaper than reading every record; a name that looks like it is only looked at in vain.
-      const bool open = entry.value.find("\"due\"") != std::string::npos ||
-                        entry.value.find("\"active\"") != std::string::npos;
-      if (open) out.push_back(entry.key.substr(kJobPrefix.size()));
+      if (auto ok = look(entry.key.substr(kJobPrefix.size()), entry); !ok) return ok;
     }
-    if (page->entries.size() < kPage) return out;
+    if (page->entries.size() < kPage) return {};
   }
+}
+
+Result<std::vector<std::string>> SlotService::open_jobs() {
+  std::vector<std::string> out;
+  auto done = each_job([&](const std::string& name, const store::Entry& entry) -> Status {
+    // Cheaper than reading every record; a name that looks like it is only looked at in vain.
+    const bool open = entry.value.find("\"due\"") != std::string::npos ||
+                      entry.value.find("\"active\"") != std::string::npos;
+    if (open) out.push_back(name);
+    return {};
+  });
+  if (!done) return done.error();
+  return out;
 }
 
 Result<std::vector<api::NamedJob>> SlotService::jobs() {
   std::vector<api::NamedJob> out;
-  std::string after;
-  while (true) {
-    auto page = store_.scan(
-        {.prefix = std::string(kJobPrefix), .after = after, .limit = kPage, .backwards = false});
-    if (!page) return page.error();
-    for (const store::Entry& entry : page->entries) {
-      after = entry.key;
-      auto job = decode_job(entry.value);
-      if (!job) return job.error();
-      out.push_back({entry.key.substr(kJobPrefix.size()), std::move(*job)});
-    }
-    if (page->entries.size() < kPage) return out;
-  }
+  auto done = each_job([&](const std::string& name, const store::Entry& entry) -> Status {
+    auto job = decode_job(entry.value);
+    if (!job) return job.error();
+    out.push_back({name, std::move(*job)});
+    return {};
+  });
+  if (!done) return done.error();
+  return out;
 }
 
 Result<api::JobHistory> SlotService::history(const std::string& job, std::size_t limit) {

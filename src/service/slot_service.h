@@ -49,6 +49,9 @@ class SlotService final : public api::Slots {
   struct Batch;
 
   WallTime now_of(const store::Reading& reading) const;
+  // Every job's record, in the order of their names.
+  Status each_job(
+      const std::function<Status(const std::string& name, const store::Entry& entry)>& look);
   Result<LeaseLook> look_lease(const std::string& resource);
   static Result<LeaseLook> lease_in(const std::vector<store::Entry>& entries, std::size_t at);
   Result<std::vector<Result<JobLook>>> look_jobs(const std::vector<std::string>& names);

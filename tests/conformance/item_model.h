@@ -1,16 +1,13 @@
 // One item without a store: core/item.h's record, and timers on a clock that the test moves.
 #pragma once
 
-#include <algorithm>
-#include <optional>
-
 #include "core/item.h"
+#include "tests/conformance/model_timers.h"
 
 namespace stint::testing {
 
-class ItemModel {
+class ItemModel : public ModelTimers {
  public:
-  Millis now{1'000'000};
   Token floor;
   bool dropped = false;
 
@@ -28,28 +25,6 @@ class ItemModel {
   }
 
  private:
-  struct Kept {
-    std::optional<Millis> fires_at;
-    Millis ttl{0};
-  };
-
-  Timer show(const Kept& kept) const {
-    if (!kept.fires_at) return {};
-    const Millis left = *kept.fires_at - now;
-    return {left.count() > 0 ? TimerState::Running : TimerState::Fired, left, kept.ttl};
-  }
-
-  void run(Kept& kept, const core::TimerPlan& plan) const {
-    switch (plan.op) {
-      case core::TimerPlan::Op::Keep: return;
-      case core::TimerPlan::Op::Stop: kept = {}; return;
-      case core::TimerPlan::Op::Start: kept = {now + plan.length, plan.length}; return;
-      case core::TimerPlan::Op::Extend:
-        kept = {std::max(kept.fires_at.value_or(now), now + plan.length), plan.length};
-        return;
-    }
-  }
-
   void apply(const core::ItemChange& change) {
     item_ = change.item;
     dropped = change.dropped;

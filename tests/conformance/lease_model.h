@@ -7,12 +7,12 @@
 #include <optional>
 
 #include "core/lease.h"
+#include "tests/conformance/model_timers.h"
 
 namespace stint::testing {
 
-class LeaseModel {
+class LeaseModel : public ModelTimers {
  public:
-  Millis now{1'000'000};
   Token floor;
 
   core::Record record() const {
@@ -36,28 +36,6 @@ class LeaseModel {
   }
 
  private:
-  struct Kept {
-    std::optional<Millis> fires_at;
-    Millis ttl{0};
-  };
-
-  Timer show(const Kept& kept) const {
-    if (!kept.fires_at) return {};
-    const Millis left = *kept.fires_at - now;
-    return {left.count() > 0 ? TimerState::Running : TimerState::Fired, left, kept.ttl};
-  }
-
-  void run(Kept& kept, const core::TimerPlan& plan) const {
-    switch (plan.op) {
-      case core::TimerPlan::Op::Keep: return;
-      case core::TimerPlan::Op::Stop: kept = {}; return;
-      case core::TimerPlan::Op::Start: kept = {now + plan.length, plan.length}; return;
-      case core::TimerPlan::Op::Extend:
-        kept = {std::max(kept.fires_at.value_or(now), now + plan.length), plan.length};
-        return;
-    }
-  }
-
   void apply(const core::Change& change) {
     if (change.own) record_.own = change.own;
     if (change.pulse) record_.pulse = *change.pulse;
