@@ -72,8 +72,11 @@ Result<api::HoldAnswer> ToldLeases::told(const api::Grip& grip, Result<api::Hold
 }
 
 Result<api::HoldAnswer> ToldLeases::release(const api::Grip& grip, bool fence) {
+  const std::uint64_t life = laws_.times_back();
   auto answer = told(grip, leases_.release(grip, fence));
-  if (answer && scheduler_.alive() && std::holds_alternative<api::Held>(*answer)) {
+  // What is told after the store lost it is lost all the same.
+  const bool kept = life == laws_.times_back();
+  if (answer && kept && scheduler_.alive() && std::holds_alternative<api::Held>(*answer)) {
     laws_.released(grip.resource.text(), grip.token);
   }
   return answer;

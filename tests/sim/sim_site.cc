@@ -251,6 +251,11 @@ bool SimSite::strike_ground(const SimFault& fault) {
     for (const auto& [name, process] : processes_) {
       if (name.starts_with("w")) crash(*process, fault.length);
     }
+    for (SimProcess* child : scheduler_.living()) {
+      if (child->name.starts_with("w") && child->name.ends_with("/child")) {
+        scheduler_.kill(*child, Nanos(0));
+      }
+    }
     disk_.power_cut();
     disk_.set_troubles({});
   } else if (fault.what == "keep_image") {

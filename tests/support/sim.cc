@@ -189,6 +189,16 @@ SimProcess* Scheduler::find(const std::string& name) const {
   return found;
 }
 
+std::vector<SimProcess*> Scheduler::living() const {
+  std::vector<SimProcess*> out;
+  for (const auto& fiber : fibers_) {
+    if (!fiber->done && std::ranges::find(out, fiber->process) == out.end()) {
+      out.push_back(fiber->process);
+    }
+  }
+  return out;
+}
+
 bool Scheduler::alive() const {
   return !ending_ && (current_ == nullptr || !current_->process->dead);
 }

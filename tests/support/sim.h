@@ -130,6 +130,7 @@ class Scheduler {
   SimProcess* process() const;
   // The youngest of that name that still runs; null: none does.
   SimProcess* find(const std::string& name) const;
+  std::vector<SimProcess*> living() const;
   // False: whoever asks was killed, and must have no effect any more.
   bool alive() const;
 

@@ -127,6 +127,7 @@ void SimLaws::observe(const std::vector<store::Step>& steps) {
 }
 
 void SimLaws::went_back() {
+  ++times_back_;
   seen_.clear();
   released_.clear();
   std::erase_if(targets_, [](const auto& one) { return one.first.starts_with("fence/"); });

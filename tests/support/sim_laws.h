@@ -37,6 +37,7 @@ class SimLaws {
   void observe(const std::vector<store::Step>& steps);
   // The store went back: what it holds now is what it holds. Tokens stay known.
   void went_back();
+  std::uint64_t times_back() const { return times_back_; }
 
   // A backup was put back under those who run: until somebody accepts it tokens may repeat, where
   // nobody is left who remembers. The guards hold regardless.   G12
@@ -161,6 +162,7 @@ class SimLaws {
   bool suspended_ = false;
   std::uint64_t grants_ = 0;
   std::uint64_t renewals_ = 0;
+  std::uint64_t times_back_ = 0;
   std::uint64_t writes_ = 0;
   std::uint64_t stale_ = 0;
 };
