@@ -3,11 +3,14 @@
 // EVIDENCE-OF: G5
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <iostream>
 #include <mutex>
 #include <thread>
 
+#include "base/random.h"
 #include "base/text.h"
+#include "os/pause.h"
 #include "tests/guard_git/git_world.h"
 #include "tests/support/slice.h"
 
@@ -25,7 +28,7 @@ class GitRace : public testing::Test {
     for (int tries = 0; tries < 50; ++tries) {
       world_.git(clone, {"fetch", "-q"});
       world_.git(clone, {"reset", "-q", "--hard", "origin/main"});
-      world_.commit(clone, cat("token ", grant.token));
+      world_.commit(clone, cat("token ", grant.token, " by ", who));
       const Finished pushed = world_.push(clone, grant);
       if (pushed.exit_code != 1) {
         EXPECT_TRUE(pushed.exit_code == 0 || pushed.exit_code == 13) << pushed.err;
@@ -42,7 +45,7 @@ class GitRace : public testing::Test {
     const Finished log =
         world_.git(clone, {"log", "--reverse", "--format=%s", "--grep=^token ", "origin/main"});
     for (const std::string_view line : split(log.out, '\n')) {
-      if (line.starts_with("token ")) out.push_back(parse_digits(line.substr(6)).value_or(0));
+      if (line.starts_with("token ")) out.push_back(parse_digits(split(line, ' ')[1]).value_or(0));
     }
     return out;
   }
@@ -52,9 +55,11 @@ class GitRace : public testing::Test {
   std::vector<std::string> clones_;
   std::uint64_t accepted_ = 0;
   std::uint64_t refused_ = 0;
+  std::atomic<std::uint64_t> seed_ = 0;
 };
 
 void GitRace::round() {
+  constexpr std::uint64_t kSpreadMs = 2000;  // so that a grant may come at any moment of a push
   std::mutex taking;
   std::vector<int> codes(kPushers, -1);
   std::vector<std::thread> threads;
@@ -62,6 +67,7 @@ void GitRace::round() {
   for (std::size_t who = 0; who < kHolders; ++who) {
     threads.emplace_back([&, who] {
       Grant grant;
+      os::pause_for(Millis(SeededRandom(++seed_ * 31).below(kSpreadMs)));
       {
         const std::scoped_lock lock(taking);
         grant = world_.take(cat("h", who));
