@@ -130,6 +130,30 @@ TEST_F(GitPushTest, TheUsersHookRunsOnceAndMayRefuse) {
   EXPECT_EQ(world.main(), main);
 }
 
+TEST_F(GitPushTest, WhatIsConfiguredForPushesByHandDoesNotHappen) {
+  const Grant grant = world.take("a");
+  world.git(a, {"tag", "-a", "v1", "-m", "a tag that would follow"});
+  for (const auto& [key, value] : std::vector<std::pair<std::string, std::string>>{
+           {"push.followTags", "true"},
+           {"push.pushOption", "the=server takes none"},
+           {"push.default", "matching"},
+           {"push.recurseSubmodules", "only"},
+           {"remote.origin.push", "+HEAD:refs/heads/other"}}) {
+    ASSERT_EQ(world.git(a, {"config", key, value}).exit_code, 0) << key;
+    const std::string mine = world.commit(a, key);
+    const Finished pushed = world.push(a, grant);
+    EXPECT_EQ(pushed.exit_code, 0) << key << ": " << pushed.err;
+    EXPECT_EQ(world.main(), mine) << key;
+  }
+  EXPECT_EQ(world.at("refs/tags/v1"), "");
+  EXPECT_EQ(world.at("refs/heads/other"), "");
+  // A mirror is forced.
+  world.git(a, {"config", "remote.origin.mirror", "true"});
+  world.commit(a, "to a mirror");
+  before = refs();
+  expect_untouched(world.push(a, grant), 2, "configured as a mirror");
+}
+
 TEST_F(GitPushTest, FencesThatAreNotWhatTheyShouldBeAreRefused) {
   const Grant grant = world.take("a");
   plant("garbage\n");
