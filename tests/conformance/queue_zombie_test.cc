@@ -1,8 +1,11 @@
 // Stale workers, the janitor and the operator on every store: what went wrong elsewhere, tried
 // here.
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 #include "tests/conformance/queue_fixture.h"
+#include "tests/support/lying_stores.h"
 
 namespace stint::testing {
 namespace {
@@ -10,6 +13,21 @@ namespace {
 using core::ItemCause;
 using core::ItemState;
 using What = core::ItemOrder::What;
+
+// Something happens between a read and the next commit.
+class Meanwhile final : public test::SharedStore {
+ public:
+  explicit Meanwhile(std::shared_ptr<store::Store> store) : SharedStore(std::move(store)) {}
+  void before_commit(std::function<void()> what) { what_ = std::move(what); }
+  Result<store::CommitAnswer> commit(const std::vector<store::Step>& steps,
+                                     store::Sync sync) override {
+    if (what_) std::exchange(what_, {})();
+    return SharedStore::commit(steps, sync);
+  }
+
+ private:
+  std::function<void()> what_;
+};
 
 class QueueZombies : public QueueTest {
  protected:
@@ -78,6 +96,24 @@ TEST_P(QueueZombies, AJanitorThatComesLateFindsTheCompletion) {
   EXPECT_TRUE(done(queue_.complete(completion(ref(*mine)))));
   const auto tended = queue_.tend(queue_name("builds"));
   ASSERT_TRUE(tended);
+  EXPECT_EQ(tended->requeued + tended->parked, 0U);
+  EXPECT_EQ(state(id), ItemState::Done);
+}
+
+// The same in one breath: between what the janitor read and what it writes.
+// EVIDENCE-OF: G8
+TEST_P(QueueZombies, ACompletionBetweenTheJanitorsLookAndItsWriteStands) {
+  const auto id = put("x", always());
+  const auto mine = claim("ann", brief());
+  ASSERT_TRUE(mine);
+  EXPECT_TRUE(site_->eventually([&] { return !show(id).live; }));
+  Meanwhile store(site_->open());
+  service::QueueService janitor(store, client_.base.ledger, site_->clock(), client_.base.random);
+  int landed = 0;
+  store.before_commit([&] { landed += done(queue_.complete(completion(ref(*mine)))) ? 1 : 0; });
+  const auto tended = janitor.tend(queue_name("builds"));
+  ASSERT_TRUE(tended);
+  EXPECT_EQ(landed, 1) << "the janitor wrote nothing: it was not tried";
   EXPECT_EQ(tended->requeued + tended->parked, 0U);
   EXPECT_EQ(state(id), ItemState::Done);
 }

@@ -82,7 +82,8 @@ void QueuePlay::fault(SeededRandom& random, TcpProxy* proxy) {
 }
 
 void QueuePlay::play(int items, TcpProxy* proxy) {
-  ASSERT_EQ(player({"put", urls_[0], cat(items)}).exit_code, 0);
+  const Millis patience(300'000 + 100 * items);  // each is synced, on whatever disk this is
+  ASSERT_EQ(player({"put", urls_[0], cat(items)}, patience).exit_code, 0);
   for (int n = 0; n < 2; ++n) start(n);
   SeededRandom random(20261115);
   // At least a few faults, and until nothing is left; each of the kinds comes.
