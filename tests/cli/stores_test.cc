@@ -70,6 +70,27 @@ TEST(StoreCopyCommand, IsRefusedWhileHeldUnlessToldToRevoke) {
   EXPECT_EQ(stint({"acquire", "r", "--store", to}).out, "3\n");
 }
 
+// EVIDENCE-OF: G8
+TEST(StoreCopyCommand, ParksClaimedItemsWhenToldToRevoke) {
+  const Stint stint;
+  const std::string to = cat("sqlite:", stint.dir().file("new.db"));
+  const std::string from = cat("sqlite:", stint.database());
+  ASSERT_EQ(stint({"queue", "put", "builds", "x", "--create"}).exit_code, 0);
+  const std::string id = json_field(stint({"queue", "claim", "builds", "--json"}).out, "id");
+  ASSERT_NE(id, "");
+  const Finished refused = stint({"store", "copy", from, to});
+  EXPECT_EQ(refused.exit_code, 11) << refused.err;
+  EXPECT_NE(refused.err.find("1 item(s) claimed"), std::string::npos) << refused.err;
+  const Finished moved =
+      stint({"store", "copy", from, to, "--revoke-held", "--why", "to a new disk"});
+  EXPECT_EQ(moved.exit_code, 0) << moved.err;
+  const std::string item = stint({"queue", "show", id, "--json", "--store", to}).out;
+  EXPECT_EQ(json_field(item, "state"), "parked") << item;
+  // The worker's result is not taken: neither where it was, nor where it is now.
+  EXPECT_EQ(stint({"queue", "complete", id, "--epoch", "1"}).exit_code, 69);
+  EXPECT_EQ(stint({"queue", "complete", id, "--epoch", "1", "--store", to}).exit_code, 12);
+}
+
 TEST(StoreCopyCommand, RefusesBadWords) {
   const Stint stint;
   EXPECT_EQ(stint({"store", "copy", "sqlite:/a"}).exit_code, 2);
