@@ -1,5 +1,7 @@
 #include "tests/cli/stint.h"
 
+#include <signal.h>
+
 #include "base/text.h"
 
 namespace stint::test {
@@ -56,6 +58,46 @@ std::string json_field(const std::string& json, const std::string& name) {
     if (json[from] == '\\') ++from;
     out += json[from];
   }
+  return out;
+}
+
+namespace {
+
+// Lines of finished or new calls; the call that it sleeps in is shown as unfinished or resumed.
+int calls_in(const std::string& trace) {
+  int calls = 0;
+  for (const std::string_view line : split(trace, '\n')) {
+    if (!line.empty() && line.find("unfinished") == line.npos) ++calls;
+  }
+  return calls;
+}
+
+}  // namespace
+
+Quiet makes_no_call(pid_t pid, const std::string& trace) {
+  constexpr Millis kStretch{5000};
+  if (find_program("strace").empty())
+    return {.kept = false, .trace = {}, .untraceable = "strace is not installed"};
+  Child strace({.argv = {"strace", "-f", "-tt", "-o", trace, "-p", cat(pid)}});
+  if (!wait_until([&] { return strace.err().find("attached") != std::string::npos; })) {
+    return {.kept = false, .trace = {}, .untraceable = cat("strace may not trace: ", strace.err())};
+  }
+  Quiet out;
+  if (!wait_until([&] { return !read_text(trace).empty(); })) return out;
+  // The stretch may begin after a call that was under way; it is at most one look.
+  std::string before = read_text(trace);
+  MonoTime quiet_since = now();
+  out.kept = wait_until(
+      [&] {
+        std::string present = read_text(trace);
+        if (calls_in(present) != calls_in(before)) quiet_since = now();
+        before = std::move(present);
+        return now() - quiet_since >= kStretch;
+      },
+      kStretch + Millis(900));
+  out.trace = read_text(trace);
+  strace.signal(SIGINT);
+  strace.wait(kStretch);
   return out;
 }
 

@@ -43,4 +43,12 @@ std::string json_field(const std::string& json, const std::string& name);
 
 int count_lines(const std::string& text, const std::string& containing = {});
 
+// Whether a process that sleeps makes no system call for five seconds at a stretch.
+struct Quiet {
+  bool kept = false;
+  std::string trace = {};
+  std::string untraceable = {};  // why it could not be looked at
+};
+Quiet makes_no_call(pid_t pid, const std::string& trace);
+
 }  // namespace stint::test

@@ -21,17 +21,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Lines of finished or new calls; the call that it sleeps in is shown as unfinished or resumed.
-int calls_in(const std::string& trace) {
-  int calls = 0;
-  for (const std::string_view line : split(trace, '\n')) {
-    if (!line.empty() && line.find("unfinished") == line.npos) ++calls;
-  }
-  return calls;
-}
-
 TEST(AWaitingRun, MakesNoSystemCallForFiveSecondsAndThenRuns) {
-  if (find_program("strace").empty()) GTEST_SKIP() << "strace is not installed";
   const Stint stint;
   const Finished held = stint({"acquire", "r", "--ttl", "60s"});
   ASSERT_EQ(held.exit_code, 0) << held.err;
@@ -39,26 +29,9 @@ TEST(AWaitingRun, MakesNoSystemCallForFiveSecondsAndThenRuns) {
   ASSERT_TRUE(wait_until([&] {
     return waiting.err().find("waiting") != std::string::npos && state_of(waiting.pid()) == 'S';
   }));
-  const std::string trace = stint.dir().file("trace");
-  Child strace({.argv = {"strace", "-f", "-tt", "-o", trace, "-p", cat(waiting.pid())}});
-  if (!wait_until([&] { return strace.err().find("attached") != std::string::npos; })) {
-    GTEST_SKIP() << "strace may not trace here: " << strace.err();
-  }
-  ASSERT_TRUE(wait_until([&] { return !read_text(trace).empty(); }));
-  // The stretch may begin after a call that was under way; it is at most one look.
-  std::string before = read_text(trace);
-  MonoTime quiet_since = now();
-  const bool quiet = wait_until(
-      [&] {
-        std::string present = read_text(trace);
-        if (calls_in(present) != calls_in(before)) quiet_since = now();
-        before = std::move(present);
-        return now() - quiet_since >= milliseconds(5000);
-      },
-      milliseconds(5900));
-  EXPECT_TRUE(quiet) << read_text(trace);
-  strace.signal(SIGINT);
-  ASSERT_TRUE(strace.wait(milliseconds(5000)));
+  const Quiet quiet = makes_no_call(waiting.pid(), stint.dir().file("trace"));
+  if (!quiet.untraceable.empty()) GTEST_SKIP() << quiet.untraceable;
+  EXPECT_TRUE(quiet.kept) << quiet.trace;
   EXPECT_TRUE(waiting.running());
   ASSERT_EQ(stint({"release", "r", "--token", "1"}).exit_code, 0);
   const auto exit = waiting.wait(milliseconds(5000));

@@ -53,6 +53,20 @@ class Work : public ::testing::Test {
   std::string stint_program_ = stint_.binary();
 };
 
+TEST_F(Work, AnIdleWorkerMakesNoSystemCall) {
+  const std::string id = put("x");
+  const auto worker = start("exit 0");
+  ASSERT_TRUE(becomes(id, "done")) << worker->err();
+  ASSERT_TRUE(wait_until([&] { return state_of(worker->pid()) == 'S'; }));
+  const Quiet quiet = makes_no_call(worker->pid(), stint_.dir().file("trace"));
+  if (!quiet.untraceable.empty()) GTEST_SKIP() << quiet.untraceable;
+  EXPECT_TRUE(quiet.kept) << quiet.trace;
+  // It is awake for the next one.
+  EXPECT_TRUE(becomes(put("y"), "done"));
+  worker->signal(SIGTERM);
+  EXPECT_EQ(code(*worker), 0) << worker->err();
+}
+
 TEST_F(Work, GivesTheItemToTheCommandAndCompletesIt) {
   const std::string id = put("the payload");
   const Finished done =
