@@ -197,10 +197,11 @@ Result<PushEnd> GitRemote::push(const PushPlan& plan) const {
     return out;
   }
   out.talk = std::move(end->talk);
-  if (out.talk.find("--mirror can't be combined") != out.talk.npos) {
+  // The server's words stand behind "remote: ".
+  if (!end->ok() && end->out.empty() && out.talk.starts_with("fatal: --mirror can't")) {
     return invalid(cat("the remote ", quoted(place_.remote),
                        " is configured as a mirror: git would force every ref of it. Nothing was "
-                       "pushed. Name a remote that is none, or its URL"));
+                       "pushed. Name a remote that is none"));
   }
   out.fate =
       fate_of_push(end->exit_code, parse_porcelain(end->out), out.talk, place_.ref, &out.why);

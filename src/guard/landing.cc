@@ -3,6 +3,8 @@
 #include <cerrno>
 
 #include "base/text.h"
+#include "os/clock.h"
+#include "os/pause.h"
 
 namespace stint::guard {
 namespace {
@@ -65,9 +67,41 @@ Status settled(const Site& site, int number) {
   return {};
 }
 
+// A tree comes in place by an exchange, and the same exchange again takes it away. Whoever may do
+// it again (a write of mode once and its repeats) takes turns by a lock of the staged tree itself,
+// and looks whether that still stands there. The lock goes with its process; who seals does not ask
+// for it. Empty: the tree is not there any more.
+Result<std::optional<os::Fd>> turn_at(const Site& site, const std::string& stage,
+                                      std::uint64_t inode) {
+  constexpr Millis kLongest{5000};
+  constexpr Millis kStep{20};
+  os::Fd tree;
+  os::FileFacts facts;
+  int number = site.directory().open_existing(stage, tree);
+  if (number == 0) number = os::facts_of(tree.get(), facts);
+  if (number == ENOENT || (number == 0 && facts.inode != inode)) return std::optional<os::Fd>();
+  const os::SystemClock clock;
+  const MonoTime until = clock.mono() + kLongest;
+  if (number == 0) number = os::try_lock(tree.get());
+  while (number == EWOULDBLOCK && clock.mono() < until) {
+    os::pause_for(kStep);
+    number = os::try_lock(tree.get());
+  }
+  if (number == 0) number = site.directory().facts(stage, facts);
+  if (number == ENOENT || (number == 0 && facts.inode != inode)) return std::optional<os::Fd>();
+  if (number != 0) return os::file_error(cat("taking turns at ", quoted(stage)), number);
+  return std::optional(std::move(tree));
+}
+
 // The last look, the rename, the sync.
 Result<WriteAnswer> put_in_place(const Landing& one, const std::string& stage,
                                  std::uint64_t inode) {
+  const bool again =
+      one.site.kind() == Artifact::Directory && one.pass.mode == core::FenceMode::Once;
+  auto turn = again ? turn_at(one.site, stage, inode)
+                    : Result<std::optional<os::Fd>>(std::optional<os::Fd>(os::Fd()));
+  if (!turn) return turn.error();
+  if (!*turn) return stage_gone(one, stage, inode);
   auto allowed = may_land(one.site, one.pass, one.fences);
   if (!allowed) return allowed.error();
   if (auto* refused = std::get_if<Refused>(&*allowed)) return std::move(*refused);
@@ -83,6 +117,10 @@ Result<WriteAnswer> gone_or_done(const Landing& one, Written done) {
   auto allowed = may_land(one.site, one.pass, one.fences);
   if (!allowed) return allowed.error();
   if (auto* refused = std::get_if<Refused>(&*allowed)) return std::move(*refused);
+  // Whoever put it in place may have been told that its sync failed.
+  if (auto synced = one.site.sync("putting it in place"); !synced) {
+    return Error{Code::UnknownOutcome, synced.error().message};
+  }
   return done;
 }
 

@@ -193,34 +193,95 @@ Result<Bid> read_bid(Request& request) {
              .wait = wait};
 }
 
-Result<std::vector<api::AcquireAnswer>> take_bid(Request& request, const Bid& bid) {
-  std::vector<api::AcquireAnswer> answers;
-  std::vector<api::Grip> taken;
-  const auto give_back = [&] {
-    // What cannot be released runs out by itself: nobody was told of it.
-    for (const api::Grip& grip : taken) (void)request.leases().release(grip, false);
-  };
-  for (const ResourceName& resource : bid.resources) {
-    api::AcquireRequest one = bid.first;
-    one.resource = resource;
-    if (one.once && bid.listed)
-      one.once->key = to_hex(sha256(cat(one.once->key, "\n", resource.text())));
-    auto answer = request.leases().acquire(one);
-    if (!answer) {
+namespace {
+
+// Several resources, all or nothing. Under an idempotency key each grant's answer is kept by
+// itself: what a try that did not get all of them has kept is forgotten again.
+class ListTaking {
+ public:
+  ListTaking(Request& request, const Bid& bid) : request_(request), bid_(bid) {}
+
+  Result<std::vector<api::AcquireAnswer>> take() {
+    constexpr int kMostTries = 4;
+    for (int tries = 0; tries < kMostTries; ++tries) {
+      auto answers = once_through();
+      if (!answers || std::holds_alternative<api::Refused>(answers->front())) {
+        give_back();
+        return answers;
+      }
+      auto stands = replayed_ones_stand();
+      if (stands && *stands) return answers;
       give_back();
-      return answer.error();
+      if (!stands) return stands.error();
     }
-    if (std::holds_alternative<api::Refused>(*answer)) {
-      give_back();
-      return std::vector<api::AcquireAnswer>{std::move(*answer)};
-    }
-    const auto& granted = std::get<api::Granted>(*answer);
-    if (!granted.replayed) {
-      taken.push_back({resource, granted.lease.token, one.claim, one.owner, granted.hint});
-    }
-    answers.push_back(std::move(*answer));
+    return unavailable("others ask with the same idempotency key: ask again");
   }
-  return answers;
+
+ private:
+  struct Taken {
+    api::Grip grip;
+    std::optional<api::Once> once;
+    bool replayed = false;
+  };
+
+  Result<std::vector<api::AcquireAnswer>> once_through() {
+    std::vector<api::AcquireAnswer> answers;
+    for (const ResourceName& resource : bid_.resources) {
+      api::AcquireRequest one = bid_.first;
+      one.resource = resource;
+      if (one.once) one.once->key = to_hex(sha256(cat(one.once->key, "\n", resource.text())));
+      auto answer = request_.leases().acquire(one);
+      if (!answer) return answer.error();
+      if (std::holds_alternative<api::Refused>(*answer)) {
+        return std::vector<api::AcquireAnswer>{std::move(*answer)};
+      }
+      const auto& granted = std::get<api::Granted>(*answer);
+      taken_.push_back({{resource, granted.lease.token, one.claim, one.owner, granted.hint},
+                        one.once,
+                        granted.replayed});
+      answers.push_back(std::move(*answer));
+    }
+    return answers;
+  }
+
+  // All of them replayed: the answer of the first time. Some: of a try that did not get all of
+  // them, and may have ended since.
+  Result<bool> replayed_ones_stand() {
+    const auto replayed = [](const Taken& one) { return one.replayed; };
+    if (std::ranges::all_of(taken_, replayed)) return true;
+    for (const Taken& one : taken_) {
+      if (!one.replayed) continue;
+      auto answer = request_.leases().check(one.grip);
+      if (!answer) return answer.error();
+      if (!std::holds_alternative<api::Held>(*answer)) return false;
+    }
+    return true;
+  }
+
+  void give_back() {
+    for (const Taken& one : taken_) {
+      // First: a kept answer must not outlive what it tells of.
+      const bool kept = one.once && request_.serve.backend.answers != nullptr &&
+                        !request_.serve.backend.answers->forget(*one.once);
+      // What cannot be released runs out by itself: nobody was told of it. What is replayed is not
+      // this try's own: somebody may work under it.
+      if (!kept && !one.replayed) (void)request_.leases().release(one.grip, false);
+    }
+    taken_.clear();
+  }
+
+  Request& request_;
+  const Bid& bid_;
+  std::vector<Taken> taken_;
+};
+
+}  // namespace
+
+Result<std::vector<api::AcquireAnswer>> take_bid(Request& request, const Bid& bid) {
+  if (bid.listed) return ListTaking(request, bid).take();
+  auto answer = request.leases().acquire(bid.first);
+  if (!answer) return answer.error();
+  return std::vector<api::AcquireAnswer>{std::move(*answer)};
 }
 
 Answer bid_answer(Request& request, const Bid& bid,

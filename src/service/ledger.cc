@@ -161,7 +161,7 @@ void Ledger::write_due(bool all) {
 // revision in 64 does it, spread by a multiplication.
 void Ledger::appended(std::uint64_t revision) {
   if ((revision * 0x9E37'79B9'7F4A'7C15U) >> 58U != 0) return;
-  // Commits of one batch have one revision: one of them is enough.
+  // Many threads may come to it at once: one of them is enough.
   if (trimming_.exchange(true)) return;
   // The next one tries again.
   [[maybe_unused]] const bool trimmed = trim().has_value();

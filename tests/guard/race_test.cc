@@ -104,6 +104,37 @@ TEST(GuardRace, TheHighestAcceptedTokenIsWhatStandsAsADirectory) {
   race_all(static_cast<std::uint64_t>(plays(60)), true);
 }
 
+// An exchange that is done twice is undone: of those who repeat one write of mode once, one does
+// it.
+TEST(GuardRace, RepeatsOfOneWriteOfADirectoryDoNotUndoIt) {
+  const auto rounds = static_cast<std::uint64_t>(plays(60));
+  const MemoryDir dir;
+  const std::string path = dir.file("tree");
+  for (std::uint64_t round = 1; round <= rounds; ++round) {
+    const std::string staged = dir.file(cat("staged", round));
+    fs::create_directories(staged);
+    write_text(staged + "/count", cat(round));
+    std::vector<std::string> told_wrong(4);
+    std::vector<std::thread> threads;
+    for (std::string& wrong : told_wrong) {
+      threads.emplace_back([&] {
+        IssuingFences fences;
+        fences.issue(round);
+        guard::Pass pass = pass_with(round);
+        pass.mode = core::FenceMode::Once;
+        pass.key = "one write";
+        const auto answer =
+            guard::publish_directory({.path = path, .staged = staged}, pass, &fences);
+        if (!done(answer)) wrong = answer ? "refused" : answer.error().message;
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(told_wrong, std::vector<std::string>(4)) << "round " << round;
+    ASSERT_EQ(read_text(path + "/count"), cat(round));
+  }
+  EXPECT_EQ(kept_in(dir.path(), ".stage."), std::vector<std::string>{});
+}
+
 // Accepted tokens never go down over time: seen by one who reads all the while.
 TEST(GuardRace, WhatAReaderSeesNeverGoesBack) {
   const MemoryDir dir;

@@ -30,7 +30,8 @@ class GitRace : public testing::Test {
       world_.git(clone, {"reset", "-q", "--hard", "origin/main"});
       world_.commit(clone, cat("token ", grant.token, " by ", who));
       const Finished pushed = world_.push(clone, grant);
-      if (pushed.exit_code != 1) {
+      // 69: others were in the way every time.
+      if (pushed.exit_code != 1 && pushed.exit_code != 69) {
         EXPECT_TRUE(pushed.exit_code == 0 || pushed.exit_code == 13) << pushed.err;
         return pushed.exit_code.value_or(-1);
       }

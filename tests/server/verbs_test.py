@@ -237,6 +237,32 @@ class Verbs(TestCase):
         self.assertEqual(self.c.post('/v1/renew', renewed, headers={'Idempotency-Key': 'fourth'}).status, 410)
         self.assertEqual(self.c.post('/v1/acquire', body, headers=key).status, 200)
 
+    def test_several_under_one_key_are_all_held_or_none(self):
+        other = self.c.acquire('many-b', 'other')
+        body = {'resources': ['many-a', 'many-b'], 'owner': 'o', 'claim': claim(), 'ttl_ms': 60_000}
+        key = {'Idempotency-Key': 'several'}
+        for _ in range(2):
+            self.assertEqual(self.c.post('/v1/acquire', body, headers=key).status, 409)
+            self.assertFalse(self.c.get('/v1/lease?resource=many-a').json['held'])
+        # Waiting: it asks again and again under the same key.
+        waiting = self.server.client()
+        waiting.conn.request('POST', '/v1/acquire', json.dumps({**body, 'wait_ms': 60_000}),
+                             {'Idempotency-Key': 'several waiting'})
+        until(lambda: 'stint_waiters 1\n' in self.c.get('/metrics').body.decode(), 'it waits')
+        self.c.post('/v1/release', {'resource': 'many-b', 'token': other.json['token'], 'claim': other.claim})
+        waited = json.loads(waiting.conn.getresponse().read())['leases']
+        for lease in waited:
+            hold = {'resource': lease['resource'], 'token': lease['token'], 'claim': body['claim']}
+            self.assertEqual(self.c.post('/v1/renew', {**hold, 'ttl_ms': 60_000}).status, 200, lease)
+            self.assertEqual(self.c.post('/v1/release', hold).status, 200)
+        got = self.c.post('/v1/acquire', body, headers=key)
+        self.assertEqual(got.status, 200, got)
+        again = self.c.post('/v1/acquire', body, headers=key)
+        for lease, twice in zip(got.json['leases'], again.json['leases']):
+            self.assertEqual((lease['token'], lease.get('replayed', False), twice['replayed']), (twice['token'], False, True))
+            hold = {'resource': lease['resource'], 'token': lease['token'], 'claim': body['claim'], 'ttl_ms': 60_000}
+            self.assertEqual(self.c.post('/v1/renew', hold).status, 200, lease)
+
     def test_a_claim_that_the_server_made_comes_again_with_the_key(self):
         body = {'resource': 'once/c', 'owner': 'ann', 'ttl_ms': 60_000}
         first = self.c.post('/v1/acquire', body, headers={'Idempotency-Key': 'made'}).json

@@ -128,7 +128,22 @@ int SimDisk::open(const std::string& name, int& fd) {
   return 0;
 }
 
-void SimDisk::close(int fd) { open_.erase(fd); }
+void SimDisk::close(int fd) {
+  const auto found = open_.find(fd);
+  if (found == open_.end()) return;
+  if (found->second->locked_by == fd) found->second->locked_by = -1;
+  open_.erase(found);
+}
+
+int SimDisk::try_lock(int fd) {
+  if (const int failed = call(false)) return failed;
+  const auto found = open_.find(fd);
+  if (found == open_.end()) return EBADF;
+  int& by = found->second->locked_by;
+  if (by >= 0 && by != fd) return EWOULDBLOCK;
+  by = fd;
+  return 0;
+}
 
 int SimDisk::write(int fd, std::string_view content) {
   const int failed = call(true);
@@ -354,7 +369,7 @@ int read_at(int /*fd*/, std::uint64_t /*offset*/, std::size_t /*length*/, std::s
 int sync_file(int fd) { return SimDisk::present().sync(fd); }
 int overwrite(int /*fd*/, std::string_view /*content*/) { return ENOSYS; }
 int touch(int /*fd*/) { return ENOSYS; }
-int try_lock(int /*fd*/) { return ENOSYS; }
+int try_lock(int fd) { return SimDisk::present().try_lock(fd); }
 
 Error file_error(std::string_view doing, int number) {
   const Code code = number == EACCES || number == EPERM ? Code::Denied : Code::Unavailable;

@@ -79,6 +79,7 @@ class SimDisk {
   };
   int facts(const std::string& name, Facts& out);
   std::uint64_t inode_of(int fd) const;
+  int try_lock(int fd);
 
  private:
   struct Inode {
@@ -86,6 +87,7 @@ class SimDisk {
     std::string content;
     std::string durable;
     bool tree = false;
+    int locked_by = -1;  // a descriptor
   };
   using File = std::shared_ptr<Inode>;
   using Names = std::map<std::string, File>;

@@ -50,6 +50,14 @@ SimLaws::Landing landing(std::uint64_t token, std::uint64_t version) {
           .standing = Token()};
 }
 
+// Staged before the fence `standing` got its name.
+SimLaws::Landing staged_first(std::uint64_t token, std::uint64_t version, std::uint64_t standing) {
+  SimLaws::Landing out = landing(token, version);
+  out.standing = Token(standing);
+  out.staged_first = true;
+  return out;
+}
+
 std::vector<LawBreak> store_breaks() {
   return {
       {1,
@@ -147,6 +155,22 @@ std::vector<LawBreak> target_breaks() {
          over.standing = Token(2);
          laws.landed("f0", over);
        }},
+      {15, [](SimLaws& laws, Scheduler&) { laws.seen("f0", "half"); }},
+      {8,
+       [](SimLaws& laws, Scheduler&) {
+         sealed_and_granted(laws, 1);
+         laws.sealed("f0", Token(2));
+         laws.seal_told("f0", Token(2));
+         laws.landed("f0", staged_first(1, 1, 2));
+       }},
+      {8,
+       [](SimLaws& laws, Scheduler&) {
+         sealed_and_granted(laws, 1);
+         laws.changed("r0", grant(2, 99 * kSecond, Reason::Expired), 11 * kSecond);
+         laws.sealed("f0", Token(2));
+         laws.landed("f0", landing(2, 1));
+         laws.landed("f0", staged_first(1, 2, 2));
+       }},
   };
 }
 
@@ -209,7 +233,10 @@ TEST(SimLaws, SaysNothingOfWhatIsRight) {
                         sealed_and_granted(laws, 1);
                         laws.landed("f0", landing(1, 1));
                         laws.write_told("f0", landing(1, 1).body, 1);
-                        laws.came_back("f0", Token(1), 1);
+                        laws.sealed("f0", Token(2));  // and told to nobody yet
+                        laws.landed("f0", staged_first(1, 2, 2));
+                        laws.seen("f0", landing(1, 2).body);
+                        laws.came_back("f0", Token(2), 2);
                         laws.changed("r0", grant(2, 99 * kSecond, Reason::Expired), 11 * kSecond);
                         laws.refused("r0", Token(2), world.now());
                         laws.completed("item", "epoch 1");

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/ usr / bin / env python3
 """sim_links_test.py MAP: the simulation runs the program's own objects.
 
 Reads the linker's map. Every function of the product in the simulation comes from the static rooms that
@@ -7,7 +7,7 @@ Reads the linker's map. Every function of the product in the simulation comes fr
 import re
 import sys
 
-# What must be there, and from which room.
+#What must be there, and from which room.
 WANTED = {
     'stint::holder::run(': 'holder', 'stint::holder::take(': 'holder', 'stint::holder::Keeper::step(': 'holder',
     'stint::holder::KeeperThread::loop(': 'holder', 'stint::holder::Supervisor::run(': 'holder',

@@ -245,7 +245,9 @@ bool SimSite::strike_ground(const SimFault& fault) {
   } else if (fault.what == "disk_trouble") {
     const auto chance = static_cast<unsigned>(fault.amount);
     disk_.set_troubles({.eio = chance / 2, .enospc = chance});
-    later(fault.length, [this] { disk_.set_troubles({}); });
+    later(fault.length, [this] {
+      if (!calm_) disk_.set_troubles({});
+    });
   } else if (fault.what == "power_cut") {
     // Whoever was at it dies with it.
     for (const auto& [name, process] : processes_) {
