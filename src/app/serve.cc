@@ -1,6 +1,7 @@
 #include "app/serve.h"
 
 #include "app/demo.h"
+#include "app/examiner.h"
 #include "app/modules.h"
 #include "base/sha256.h"
 #include "base/text.h"
@@ -91,6 +92,7 @@ Result<ServeEnd> run_server(Opened& opened, const Clock& clock, Random& random,
   keep_spare_descriptors(run);
   auto queue = opened.queue();
   if (!queue) return queue.error();
+  Examiner examiner(examined_store(opened, run.options, clock), clock, random);
   run.serve.backend = {.leases = &opened.leases(),
                        .fences = &opened.fences(),
                        .events = &opened.events(),
@@ -106,7 +108,9 @@ Result<ServeEnd> run_server(Opened& opened, const Clock& clock, Random& random,
                          auto history = opened.slots().history(job, limit);
                          if (!history) return history.error();
                          return schedule::list_slots(job, *history, limit, zones);
-                       }};
+                       },
+                       .explain = schedule::foretell,
+                       .examine = [&examiner] { return examiner.ask(); }};
   run.serve.random = &random;
   // A server without its page still serves: it says so where the page would be.
   if (auto page = open_module_page(clock)) {
@@ -127,7 +131,8 @@ Result<ServeEnd> run_server(Opened& opened, const Clock& clock, Random& random,
   (void)os::notify_manager(run.notify_socket, "READY=1");
   std::unique_ptr<Demo> demo;
   if (run.serve.demo) {
-    demo = std::make_unique<Demo>(opened.leases(), opened.events(), clock);
+    demo = std::make_unique<Demo>(
+        Demo::Stage{opened.leases(), opened.events(), opened.slots(), **queue}, clock);
     run.say(cat("the runs that you see are played; open ", where, " in a browser"));
   }
   Caretaker caretaker(opened, **server, run, clock);
