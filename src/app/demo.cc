@@ -72,6 +72,7 @@ constexpr std::array kDemoRoles = {
 };
 
 constexpr Millis kDemoBeat{200};
+constexpr std::string_view kDemoImport = "postgres://shop#stock";
 
 Millis about_so_long(Random& random, int seconds) {
   const auto whole = static_cast<std::uint64_t>(seconds) * 1000;
@@ -224,10 +225,10 @@ void Demo::write_foreign(const Player& player) {
        .resource = player.resource.text(),
        .token = player.token->number() + 1000,
        .owner = "import.sh",
-       .details = {{"target", std::string(player.role.target)},
+       .details = {{"target", std::string(kDemoImport)},
                    {"cause", std::string("never_issued")},
                    {"fence", static_cast<std::int64_t>(player.token->number())}}},
-      std::string(player.role.target));
+      std::string(kDemoImport));
 }
 
 void Demo::write_late(const Player& player) {

@@ -29,7 +29,7 @@ namespace {
 const std::array kDemoShelves = {
     DemoShelf{"mail",
               R"({"to":"reader-#@example.org","template":"digest"})",
-              900,
+              1000,
               40,
               {.max_attempts = 3,
                .claim_ttl = Millis(6000),
@@ -37,7 +37,7 @@ const std::array kDemoShelves = {
                .backoff = Millis(3000)}},
     DemoShelf{"thumbnails",
               R"({"image":"photos/2026/11/#.jpg","sizes":[160,320,640]})",
-              350,
+              450,
               60,
               {.max_attempts = 5, .claim_ttl = Millis(15'000), .requeue = core::Requeue::Always}},
     DemoShelf{"invoices",

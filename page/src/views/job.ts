@@ -59,7 +59,7 @@ export class JobCard {
       this.chosen = [from, to];
       this.paint();
     });
-    put(this.root, this.head, this.strip, this.sums, this.picked, explains ? this.outage.root : null, this.told);
+    put(this.root, this.head, this.strip, this.sums, explains ? this.outage.root : null, this.picked, this.told);
   }
 
   show(job: Job): void {
@@ -219,7 +219,7 @@ export class JobCard {
     );
     put(
       this.picked,
-      h('p', {}, h('b', {}, stretch.length === 1 ? '1 slot: ' : `${stretch.length} slots: `), words(stretch)),
+      h('p', {}, h('b', {}, stretch.length === 1 ? 'What became of this slot: ' : `What became of these ${stretch.length} slots: `), words(stretch)),
       h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Chosen slots' }, h('table', {}, h('tbody', {}, ...rows))),
     );
   }

@@ -117,7 +117,7 @@ export const leaseView: MakeView = (live, resource) => {
       ...(lease.why ? [fact('Why', name(lease.why, 'whole'))] : []),
       fact('Generation', h('span', { class: 'mono dim' }, lease.generation.slice(0, 12))),
     );
-    put(waiting, line.length === 0 ? null : h('p', {}, h('b', { title: 'Through this server. Runs that wait on the store itself, or at another server, are known to themselves alone' }, `${line.length} waiting: `), ...line.slice(0, 8).flatMap((one, i) => [i ? ', ' : '', name(one.owner), h('span', { class: 'dim' }, ` ${rough(one.waiting_ms)}`)])));
+    put(waiting, line.length === 0 ? null : h('p', {}, h('b', { title: 'Held open at this server. Runs that wait by watching, on the store itself or at another server, are not counted: see who asked, below' }, `${line.length} waiting: `), ...line.slice(0, 8).flatMap((one, i) => [i ? ', ' : '', name(one.owner), h('span', { class: 'dim' }, ` ${rough(one.waiting_ms)}`)])));
     if (moved) void read();
   };
 

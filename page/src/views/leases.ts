@@ -123,7 +123,7 @@ export const leasesView: MakeView = (live) => {
     column('c-token', 'Token'),
     column('c-left', order('left', 'Time left')),
     column('c-progress', order('progress', 'Progress')),
-    column('c-waiters', h('span', { title: 'Who waits through this server. Runs that wait on the store itself, or at another server, are known to themselves alone' }, 'Wait')),
+    column('c-waiters', h('span', { title: 'Requests held open at this server. Runs that wait by watching, on the store itself or at another server, are not counted: the lease tells who asked' }, 'Wait')),
     column('c-note', 'Note'),
   );
   const body = h('div', { role: 'rowgroup', class: 'rows' }, space);

@@ -80,6 +80,7 @@ function writeRow(event: StintEvent): HTMLElement {
   const [kind, word] = isItem(event) ? causeOf('stale') : causeOf(String(event['cause'] ?? 'refused'));
   const fence = isItem(event) ? event['epoch'] : event['fence'];
   const count = Number(event['count'] ?? 1);
+  const newest = isItem(event) ? event.owner : event['newest_owner'] ? String(event['newest_owner']) : null;
   return h(
     'tr',
     {},
@@ -88,8 +89,8 @@ function writeRow(event: StintEvent): HTMLElement {
     h('td', {}, isItem(event) ? h('span', { class: 'dim' }, 'item of a queue') : name(String(event['target'] ?? ''), 'mono')),
     h('td', { class: 'number' }, event.token === null ? 'none' : String(event.token), ' → ', fence === undefined || fence === null ? '?' : String(fence)),
     h('td', {}, link(event.resource, isItem(event) ? 'item' : 'lease')),
-    h('td', {}, event.owner ? name(event.owner) : ''),
-    h('td', {}, event['newest_owner'] ? name(String(event['newest_owner'])) : ''),
+    h('td', {}, event.owner && !isItem(event) ? name(event.owner) : ''),
+    h('td', {}, newest ? name(newest) : ''),
   );
 }
 
