@@ -102,12 +102,11 @@ struct Demo::Player {
 };
 
 Demo::Demo(const Stage& stage, const Clock& clock)
-    : leases_(stage.leases),
+    : stage_(stage),
+      leases_(stage.leases),
       events_(stage.events),
       clock_(clock),
-      random_(20261115),
-      jobs_(stage.leases, stage.slots, clock, random_),
-      queues_(stage.queue, clock, random_) {
+      random_(20261115) {
   for (const DemoRole& role : kDemoRoles) {
     auto resource = ResourceName::parse(role.resource);
     auto owner = Owner::parse(role.owner);
@@ -124,10 +123,15 @@ Demo::~Demo() {
 }
 
 void Demo::play() {
+  for (const auto& player : players_) step(*player);
+  DemoQueues queues(stage_.queue, clock_, random_);
+  DemoJobs jobs(leases_, stage_.slots, clock_, random_);
   while (!over_) {
-    for (const auto& player : players_) step(*player);
-    jobs_.step();
-    queues_.step();
+    for (const auto& player : players_) {
+      if (!over_) step(*player);
+    }
+    jobs.step();
+    queues.step();
     os::pause_for(kDemoBeat);
   }
 }

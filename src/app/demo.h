@@ -38,13 +38,12 @@ class Demo {
   void write_late(const Player& player);
   void write_foreign(const Player& player);
 
+  const Stage stage_;
   api::Leases& leases_;
   api::Events& events_;
   const Clock& clock_;
   SeededRandom random_;
   std::vector<std::unique_ptr<Player>> players_;
-  DemoJobs jobs_;
-  DemoQueues queues_;
   std::atomic<bool> over_ = false;
   std::thread thread_;  // last: it uses all of the above
 };

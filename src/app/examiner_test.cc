@@ -56,9 +56,9 @@ TEST_F(ExaminerTest, OneAtATimeAndToldAgainWhileItIsFresh) {
   EXPECT_EQ(examiner.ask().findings.size(), seen.findings.size());
   EXPECT_EQ(opened_, openings) << "a fresh one is told, not made anew";
   for (const auto& finding : seen.findings) {
-    if (finding.check == "atomic") EXPECT_EQ(finding.level, "ok") << finding.text;
-    if (finding.check == "atomic")
-      EXPECT_TRUE(finding.text.starts_with("8 threads")) << finding.text;
+    if (finding.check != "atomic") continue;
+    EXPECT_EQ(finding.level, "ok") << finding.text;
+    EXPECT_TRUE(finding.text.starts_with("8 threads")) << finding.text;
   }
   // Nothing of it is left.
   EXPECT_TRUE(store_.scan({.prefix = "doctor/", .after = "", .limit = 10})->entries.empty());
