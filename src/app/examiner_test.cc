@@ -72,10 +72,14 @@ TEST_F(ExaminerTest, WhatTakesTooLongIsEndedAndSaysSo) {
 }
 
 TEST_F(ExaminerTest, AnOldOneIsMadeAnew) {
+  // Nothing is fresh: whoever asks after the end begins another one. Each opens the store twice.
   Examiner examiner(world(Millis(1), Millis(0)), clock_, random_);
-  const server::Examined first = ended(examiner);
-  ASSERT_FALSE(first.running);
-  EXPECT_TRUE(examiner.ask().running);
+  const MonoTime latest = clock_.mono() + std::chrono::seconds(120);
+  while (opened_ <= 2 && clock_.mono() < latest) {
+    (void)examiner.ask();
+    os::pause_for(Millis(1));
+  }
+  EXPECT_GT(opened_, 2);
 }
 
 TEST_F(ExaminerTest, ItEndsWithTheServer) {

@@ -39,7 +39,7 @@ std::vector<std::string> job_lines(const TopFacts& facts) {
                    : "never";
     out.push_back(cat(" ", fitted(printable(job.name), std::min<std::size_t>(longest, 28)), "  ",
                       fitted(printable(job.schedule), std::min<std::size_t>(schedule, 20)), "  ",
-                      fitted(next, 9), " ", strip_of(job.slots)));
+                      fitted(next, 16), " ", strip_of(job.slots)));
   }
   return out;
 }

@@ -70,7 +70,7 @@ TEST(TopScreen, TabGoesThroughWhatWasRefusedTheJobsAndTheQueues) {
   EXPECT_NE(screen().find("late-one"), std::string::npos);
   EXPECT_EQ(screen().find("granted"), std::string::npos);
   state.press("\t", facts, 5);
-  EXPECT_NE(screen().find("nightly  0 2 * * *  in 1h"), std::string::npos) << screen();
+  EXPECT_NE(screen().find("nightly  0 2 * * *  in 60 min"), std::string::npos) << screen();
   EXPECT_NE(screen().find("#x-?>o"), std::string::npos) << screen();
   state.press("\t", facts, 5);
   EXPECT_NE(screen().find("mail  waiting 12"), std::string::npos) << screen();

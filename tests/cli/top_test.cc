@@ -80,7 +80,7 @@ TEST(Top, FillsATerminalOfTwoSizes) {
   ASSERT_EQ(stint({"run", "newcomer", "--", "true"}).exit_code, 0);
   pane.press("Tab");
   EXPECT_TRUE(pane.shows(" REFUSED")) << pane.text();
-  EXPECT_TRUE(pane.shows("refused_held")) << pane.text();
+  EXPECT_TRUE(pane.shows("skipped_held")) << pane.text();
   pane.press("Tab");
   EXPECT_TRUE(pane.shows(" JOBS")) << pane.text();
   pane.press("Tab");
