@@ -44,6 +44,24 @@ export function put(place: Element, ...children: Child[]): void {
   append(place, children);
 }
 
+// put(), for what somebody may be in the middle of: focus, scrolling and what was opened stay as they
+// are, as far as the new contents have the same shape.
+export function renew(place: Element, ...children: Child[]): void {
+  const path: number[] = [];
+  const active = document.activeElement;
+  if (active !== null && active !== place && place.contains(active)) {
+    for (let one: Element = active; one !== place; one = one.parentElement!) path.unshift([...one.parentElement!.children].indexOf(one));
+  }
+  const scrolled = [...place.querySelectorAll('.scroll')].map((one) => [one.scrollLeft, one.scrollTop] as const);
+  const opened = [...place.querySelectorAll('details')].map((one) => one.open);
+  put(place, ...children);
+  place.querySelectorAll('details').forEach((one, i) => (one.open = opened[i] ?? one.open));
+  place.querySelectorAll('.scroll').forEach((one, i) => one.scrollTo(...(scrolled[i] ?? [0, 0])));
+  if (path.length === 0) return;
+  const again = path.reduce<Element | undefined>((one, i) => one?.children[i], place);
+  if (again?.tagName === active!.tagName) (again as HTMLElement).focus({ preventScroll: true });
+}
+
 // Only when it differs: the browser lays out nothing anew.
 export function say(place: Element, text: string): void {
   if (place.textContent !== text) place.textContent = text;

@@ -63,6 +63,9 @@ export class Live {
   stop(): void {
     this.ending.abort();
   }
+  get ended(): boolean {
+    return this.ending.signal.aborted;
+  }
 
   // At most once a frame, whatever came.
   private changed(): void {

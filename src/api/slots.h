@@ -103,6 +103,17 @@ struct SlotView {
   std::string cause;
 };
 
+// What would become of a job's slots after an outage.
+struct Outage {
+  WallTime from{};
+  WallTime to{};
+};
+struct Foretold {
+  std::vector<SlotView> slots;  // oldest first; those that would run are Due
+  std::uint64_t would_run = 0;
+  std::uint64_t left_out = 0;  // beyond the limit, the oldest
+};
+
 // `stint once KEY`.
 struct OnceRecord {
   enum class State { None, Started, Done, Failed };

@@ -133,6 +133,16 @@ std::string to_json(const core::Job& job) {
       .token("last_token", job.last_token)
       .number("rows", static_cast<std::int64_t>(job.rows));
   if (job.active) out.raw("active", active_json(*job.active));
+  if (job.policy) {
+    Writing policy;
+    policy.number("max_backfill", static_cast<std::int64_t>(job.policy->max_backfill))
+        .flag("waits", job.policy->waits)
+        .number("loaded_at_ms", to_ms(job.policy->loaded_at));
+    if (job.policy->start_deadline) {
+      policy.number("start_deadline_ms", job.policy->start_deadline->count());
+    }
+    out.raw("policy", policy.done());
+  }
   if (job.pause) out.raw("pause", range_json(*job.pause));
   if (job.forgotten != WallTime::min()) out.moment("forgotten_ms", job.forgotten);
   return out.done();

@@ -149,6 +149,17 @@ Result<core::Job> parse_job(const JsonValue& value) {
     if (!active) return active.error();
     job.active = std::move(*active);
   }
+  if (const JsonValue* inner = in.find("policy")) {
+    JsonFields told(*inner);
+    core::MissedPolicy policy;
+    policy.max_backfill =
+        static_cast<std::size_t>(std::max<std::int64_t>(told.number("max_backfill"), 0));
+    policy.start_deadline = told.maybe_millis("start_deadline_ms");
+    policy.waits = told.flag("waits");
+    policy.loaded_at = required_moment(told, "loaded_at_ms");
+    if (auto fine = told.done(); !fine) return fine.error();
+    job.policy = policy;
+  }
   if (const JsonValue* inner = in.find("pause")) {
     auto pause = parse_range(*inner);
     if (!pause) return pause.error();
@@ -308,6 +319,11 @@ Result<core::JobRule> rule_of(const std::string& name, const core::Job& job,
   rule.tz = job.tz;
   rule.digest = job.digest;
   rule.loaded_at = job.loaded_at;
+  if (job.policy) {
+    rule.max_backfill = job.policy->max_backfill;
+    rule.start_deadline = job.policy->start_deadline;
+    rule.waits = job.policy->waits;
+  }
   return completed(std::move(rule), find_zone);
 }
 

@@ -72,6 +72,7 @@ constexpr std::array kDemoRoles = {
 };
 
 constexpr Millis kDemoBeat{200};
+constexpr std::string_view kDemoImport = "postgres://shop#stock";
 
 Millis about_so_long(Random& random, int seconds) {
   const auto whole = static_cast<std::uint64_t>(seconds) * 1000;
@@ -100,8 +101,12 @@ struct Demo::Player {
   api::Grip grip() const { return {resource, *token, claim, owner, std::nullopt}; }
 };
 
-Demo::Demo(api::Leases& leases, api::Events& events, const Clock& clock)
-    : leases_(leases), events_(events), clock_(clock), random_(20261115) {
+Demo::Demo(const Stage& stage, const Clock& clock)
+    : stage_(stage),
+      leases_(stage.leases),
+      events_(stage.events),
+      clock_(clock),
+      random_(20261115) {
   for (const DemoRole& role : kDemoRoles) {
     auto resource = ResourceName::parse(role.resource);
     auto owner = Owner::parse(role.owner);
@@ -118,8 +123,15 @@ Demo::~Demo() {
 }
 
 void Demo::play() {
+  for (const auto& player : players_) step(*player);
+  DemoQueues queues(stage_.queue, clock_, random_);
+  DemoJobs jobs(leases_, stage_.slots, clock_, random_);
   while (!over_) {
-    for (const auto& player : players_) step(*player);
+    for (const auto& player : players_) {
+      if (!over_) step(*player);
+    }
+    jobs.step();
+    queues.step();
     os::pause_for(kDemoBeat);
   }
 }
@@ -189,6 +201,7 @@ void Demo::work(Player& player) {
 void Demo::end(Player& player) {
   (void)leases_.release(player.grip(), false);
   if (player.role.manner == DemoManner::Token0) {
+    write_foreign(player);
     (void)events_.record_refusal(
         {.number = {},
          .at = clock_.wall(),
@@ -203,6 +216,23 @@ void Demo::end(Player& player) {
   }
   player.token.reset();
   player.next = clock_.mono() + about_so_long(random_, std::max(1, player.role.rest));
+}
+
+// A token that the store never gave: copied from another store, or made up.
+void Demo::write_foreign(const Player& player) {
+  constexpr std::uint64_t kOneIn = 3;
+  if (random_.below(kOneIn) != 0) return;
+  (void)events_.record_refusal(
+      {.number = {},
+       .at = clock_.wall(),
+       .kind = "write_refused",
+       .resource = player.resource.text(),
+       .token = player.token->number() + 1000,
+       .owner = "import.sh",
+       .details = {{"target", std::string(kDemoImport)},
+                   {"cause", std::string("never_issued")},
+                   {"fence", static_cast<std::int64_t>(player.token->number())}}},
+      std::string(kDemoImport));
 }
 
 void Demo::write_late(const Player& player) {

@@ -9,14 +9,21 @@
 
 #include "api/events.h"
 #include "api/leases.h"
+#include "app/demo_work.h"
 #include "base/random.h"
 
 namespace stint::app {
 
 class Demo {
  public:
-  // Both outlive it.
-  Demo(api::Leases& leases, api::Events& events, const Clock& clock);
+  // All outlive it.
+  struct Stage {
+    api::Leases& leases;
+    api::Events& events;
+    api::Slots& slots;
+    api::Queue& queue;
+  };
+  Demo(const Stage& stage, const Clock& clock);
   ~Demo();
   Demo(const Demo&) = delete;
   Demo& operator=(const Demo&) = delete;
@@ -29,7 +36,9 @@ class Demo {
   void work(Player& player);
   void end(Player& player);
   void write_late(const Player& player);
+  void write_foreign(const Player& player);
 
+  const Stage stage_;
   api::Leases& leases_;
   api::Events& events_;
   const Clock& clock_;

@@ -43,6 +43,23 @@ Result<probe::Tally> contest_of_processes(const OpenOptions& options,
     });
   }
   for (std::thread& thread : threads) thread.join();
+  return sum_of(tallies);
+}
+
+void tell_generation(const OpenOptions& options, const Clock& clock, Random& random,
+                     const std::function<void(const store::Finding&)>& tell) {
+  auto opened = Opened::open(options, clock, random);
+  if (!opened) {
+    tell({store::Finding::Level::Fail, "generation", opened.error().message});
+    return;
+  }
+  tell(
+      generation_finding((*opened)->leases().generation().hex(), !options.state_directory.empty()));
+}
+
+}  // namespace
+
+Result<probe::Tally> sum_of(const std::vector<Result<probe::Tally>>& tallies) {
   probe::Tally sum;
   for (const auto& tally : tallies) {
     if (!tally) return tally.error();
@@ -52,28 +69,17 @@ Result<probe::Tally> contest_of_processes(const OpenOptions& options,
   return sum;
 }
 
-// Which life the store is in, and who would notice if it went back in time.
-void tell_generation(const OpenOptions& options, const Clock& clock, Random& random,
-                     const std::function<void(const store::Finding&)>& tell) {
+store::Finding generation_finding(const std::string& generation, bool remembered) {
   using Level = store::Finding::Level;
-  auto opened = Opened::open(options, clock, random);
-  if (!opened) {
-    tell({Level::Fail, "generation", opened.error().message});
-    return;
+  if (!remembered) {
+    return {Level::Warn, "generation",
+            cat(generation, "; nothing here remembers it: pin it with ?generation=", generation)};
   }
-  const std::string generation = (*opened)->leases().generation().hex();
-  if (options.state_directory.empty()) {
-    tell({Level::Warn, "generation",
-          cat(generation, "; nothing here remembers it: pin it with ?generation=", generation)});
-  } else {
-    tell({Level::Ok, "generation",
+  return {Level::Ok, "generation",
           cat(generation,
               ", remembered on this machine; a client elsewhere can pin it with ?generation=",
-              generation)});
-  }
+              generation)};
 }
-
-}  // namespace
 
 Status examine_store(const OpenOptions& options, const Environment& environment, const Clock& clock,
                      Random& random, const std::function<void(const store::Finding&)>& tell) {

@@ -13,6 +13,12 @@ namespace stint::app {
 Status examine_store(const OpenOptions& options, const Environment& environment, const Clock& clock,
                      Random& random, const std::function<void(const store::Finding&)>& tell);
 
+// The sum of all contenders' tallies, or why there is none.
+Result<probe::Tally> sum_of(const std::vector<Result<probe::Tally>>& tallies);
+
+// Which life the store is in, and who would notice if it went back in time.
+store::Finding generation_finding(const std::string& generation, bool remembered);
+
 // Set for such a process: it is to contend, and to print its tally.
 constexpr const char* kContendVariable = "STINT_DOCTOR_CONTEND";
 Result<std::string> contend_here(const OpenOptions& options, const std::string& contest,

@@ -62,6 +62,8 @@ class Opened {
   api::KeptAnswers* answers();
   // What this store can lose of what it has acknowledged; empty: it claims to lose nothing.
   std::string caveat() const;
+  // The store itself, for who examines it; null: over HTTP.
+  store::Store* bare() { return store_.get(); }
   // Refusals that were counted are written now, apart from any answer.
   void flush();
   // Removes answers to requests whose time is over (service/once_records.h). Now and then.

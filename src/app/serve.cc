@@ -1,6 +1,7 @@
 #include "app/serve.h"
 
 #include "app/demo.h"
+#include "app/examiner.h"
 #include "app/modules.h"
 #include "base/sha256.h"
 #include "base/text.h"
@@ -84,6 +85,35 @@ void keep_spare_descriptors(ServeRun& run) {
   }
 }
 
+server::Backend backend_of(Opened& opened, api::Queue* queue, const ServeRun& run,
+                           Examiner& examiner) {
+  return {.leases = &opened.leases(),
+          .fences = &opened.fences(),
+          .events = &opened.events(),
+          .keys = &opened.keys(),
+          .batch = opened.batch(),
+          .queue = queue,
+          .answers = opened.answers(),
+          .slots = &opened.slots(),
+          .find_zone = run.find_zone,
+          .list_slots = [&opened, zones = run.find_zone](const std::string& job, std::size_t limit)
+              -> Result<std::vector<api::SlotView>> {
+            auto history = opened.slots().history(job, limit);
+            if (!history) return history.error();
+            return schedule::list_slots(job, *history, limit, zones);
+          },
+          .explain = schedule::foretell,
+          .examine = [&examiner] { return examiner.ask(); }};
+}
+
+// The demo's runs ask the server like everybody: what it counts and measures is lively, too.
+Result<std::unique_ptr<Opened>> open_stage(const std::string& where, const Clock& clock,
+                                           Random& random) {
+  auto url = parse_store_url(where);
+  if (!url) return url.error();
+  return Opened::open({.url = *url, .state_directory = ""}, clock, random);
+}
+
 }  // namespace
 
 Result<ServeEnd> run_server(Opened& opened, const Clock& clock, Random& random,
@@ -91,22 +121,8 @@ Result<ServeEnd> run_server(Opened& opened, const Clock& clock, Random& random,
   keep_spare_descriptors(run);
   auto queue = opened.queue();
   if (!queue) return queue.error();
-  run.serve.backend = {.leases = &opened.leases(),
-                       .fences = &opened.fences(),
-                       .events = &opened.events(),
-                       .keys = &opened.keys(),
-                       .batch = opened.batch(),
-                       .queue = *queue,
-                       .answers = opened.answers(),
-                       .slots = &opened.slots(),
-                       .find_zone = run.find_zone,
-                       .list_slots = [&opened, zones = run.find_zone](
-                                         const std::string& job,
-                                         std::size_t limit) -> Result<std::vector<api::SlotView>> {
-                         auto history = opened.slots().history(job, limit);
-                         if (!history) return history.error();
-                         return schedule::list_slots(job, *history, limit, zones);
-                       }};
+  Examiner examiner(examined_store(opened, run.options, clock), clock, random);
+  run.serve.backend = backend_of(opened, *queue, run, examiner);
   run.serve.random = &random;
   // A server without its page still serves: it says so where the page would be.
   if (auto page = open_module_page(clock)) {
@@ -125,9 +141,18 @@ Result<ServeEnd> run_server(Opened& opened, const Clock& clock, Random& random,
   run.say(cat("listening on ", where, ", store ", run.store));
   if (!run.serve.caveat.empty()) run.say(cat("this store can lose: ", run.serve.caveat));
   (void)os::notify_manager(run.notify_socket, "READY=1");
+  std::unique_ptr<Opened> stage;
   std::unique_ptr<Demo> demo;
   if (run.serve.demo) {
-    demo = std::make_unique<Demo>(opened.leases(), opened.events(), clock);
+    // Over TLS the server would have to be believed first.
+    auto played = tls ? Result<std::unique_ptr<Opened>>(nullptr) : open_stage(where, clock, random);
+    if (!played) return played.error();
+    stage = std::move(*played);
+    Opened& on = stage ? *stage : opened;
+    auto items = on.queue();
+    if (!items) return items.error();
+    demo =
+        std::make_unique<Demo>(Demo::Stage{on.leases(), on.events(), on.slots(), **items}, clock);
     run.say(cat("the runs that you see are played; open ", where, " in a browser"));
   }
   Caretaker caretaker(opened, **server, run, clock);
@@ -140,6 +165,7 @@ Result<ServeEnd> run_server(Opened& opened, const Clock& clock, Random& random,
     if (got->number != SIGTERM && got->number != SIGINT) continue;
     (void)os::notify_manager(run.notify_socket, "STOPPING=1");
     run.say("stopping: what is under way is answered, nothing new is taken");
+    demo.reset();  // while it is still answered
     const bool clean = (*server)->stop(run.drain);
     opened.flush();
     return ServeEnd{.signal = got->number, .clean = clean};

@@ -16,6 +16,7 @@ struct ServeRun {
   Millis drain{30'000};       // for what is under way, when it is told to stop
   std::string notify_socket;  // of the service manager
   std::string store;          // printable
+  OpenOptions options;        // by which it was opened
   std::function<void(const std::string&)> say;
   schedule::FindZone find_zone;  // of jobs that are scheduled through the server
 };

@@ -2,17 +2,22 @@
 
 #include <csignal>
 
+#include "api/slots_json.h"
 #include "app/listing.h"
 #include "base/text.h"
 #include "os/pause.h"
 #include "os/signals.h"
 #include "os/terminal.h"
+#include "schedule/listing.h"
 
 namespace stint::app {
 namespace {
 
 constexpr Millis kLookEvery{1000};
 constexpr std::size_t kEvents = 12;
+constexpr std::size_t kSearchedForRefusals = 300;
+constexpr std::size_t kMostJobs = 40;
+constexpr std::size_t kSlotsOfAJob = 60;
 constexpr std::size_t kGrants = 12;
 
 class Top {
@@ -30,7 +35,9 @@ class Top {
         const std::string keys = terminal_.keys();
         if (keys.empty()) return {};  // the terminal is gone
         const std::size_t page = report::top_page(terminal_.size().rows);
+        const report::TopPane before = state_.pane();
         if (state_.press(keys, facts_, page) == report::TopState::Wish::Quit) return {};
+        if (state_.pane() != before) look();
         look_back();
       }
       if (clock_.mono() >= next_look_) look();
@@ -49,7 +56,12 @@ class Top {
 
   // What cannot be read now stays as it was, and the screen says so.
   void look() {
-    auto facts = look_at(opened_, clock_, run_, kEvents);
+    const report::TopPane pane = state_.pane();
+    const bool refused = pane == report::TopPane::Refused;
+    auto facts = look_at(opened_, clock_, run_,
+                         {.events = refused ? kSearchedForRefusals : kEvents,
+                          .jobs = pane == report::TopPane::Jobs,
+                          .queues = pane == report::TopPane::Queues});
     if (facts) {
       facts_ = std::move(*facts);
     } else {
@@ -94,19 +106,77 @@ class Top {
   std::string drawn_;
 };
 
+Result<report::TopJob> look_at_job(Opened& opened, const TopRun& run, const api::NamedJob& one,
+                                   WallTime now) {
+  report::TopJob out{.name = one.name,
+                     .schedule = one.job.schedule,
+                     .paused = one.job.paused,
+                     .next = std::nullopt,
+                     .slots = {}};
+  auto history = opened.slots().history(one.name, kSlotsOfAJob);
+  if (!history) return history.error();
+  auto slots = schedule::list_slots(one.name, *history, kSlotsOfAJob, run.find_zone);
+  if (!slots) return slots.error();
+  for (const api::SlotView& slot : *slots) out.slots.push_back(slot.state);
+  auto rule = api::rule_of(one.name, one.job, run.find_zone);
+  if (!rule) return rule.error();
+  const auto next = core::next_time(rule->expression, rule->zone, core::whole_seconds(now),
+                                    core::Bound::Exclusive);
+  if (next) out.next = core::wall_of(next->instant);
+  return out;
+}
+
+Status look_at_jobs(Opened& opened, const TopRun& run, report::TopFacts& out) {
+  auto jobs = opened.slots().jobs();
+  if (!jobs) return jobs.error();
+  auto now = opened.slots().now();
+  if (!now) return now.error();
+  for (const api::NamedJob& one : *jobs) {
+    if (!one.name.starts_with(run.prefix)) continue;
+    if (out.jobs.size() == kMostJobs) break;
+    auto job = look_at_job(opened, run, one, *now);
+    if (!job) return job.error();
+    out.jobs.push_back(std::move(*job));
+  }
+  return {};
+}
+
+Status look_at_queues(Opened& opened, const TopRun& run, report::TopFacts& out) {
+  auto queue = opened.queue();
+  if (!queue) return queue.error();
+  auto all = (*queue)->queues();
+  if (!all) return all.error();
+  for (const api::QueueConfig& one : *all) {
+    if (!one.name.text().starts_with(run.prefix)) continue;
+    auto counts = (*queue)->count(one.name);
+    if (!counts) return counts.error();
+    out.queues.push_back({one.name.text(), *counts});
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<report::TopFacts> look_at(Opened& opened, const Clock& clock, const TopRun& run,
-                                 std::size_t events) {
+                                 const TopWants& wants) {
   report::TopFacts out;
   out.store = run.store;
   auto leases = all_leases(opened.leases(), run.prefix);
   if (!leases) return leases.error();
   out.leases = std::move(*leases);
-  auto lines =
-      opened.events().list({.after = "", .prefix = run.prefix, .limit = events, .newest = true});
+  auto lines = opened.events().list(
+      {.after = "", .prefix = run.prefix, .limit = wants.events, .newest = true});
   if (!lines) return lines.error();
   out.events = std::move(*lines);
+  // A key that may see leases may not see these.
+  if (wants.jobs) {
+    if (auto seen = look_at_jobs(opened, run, out); !seen) out.pane_trouble = seen.error().message;
+  }
+  if (wants.queues) {
+    if (auto seen = look_at_queues(opened, run, out); !seen) {
+      out.pane_trouble = seen.error().message;
+    }
+  }
   out.now = clock.wall();
   return out;
 }

@@ -157,12 +157,17 @@ Result<app::ServeRun> run_of(Session& session, const Given& given) {
   return run;
 }
 
-// A store of its own, never the user's.
-Result<std::unique_ptr<app::Opened>> open_demo(Session& session) {
-  auto url = app::parse_store_url("memory:");
-  if (!url) return url.error();
-  return app::Opened::open({.url = *url, .state_directory = "", .may_create = true},
-                           session.clock(), session.random());
+// Of a demo, a store of its own, never the user's.
+Result<app::OpenOptions> options_of(Session& session, bool demo) {
+  if (demo) {
+    auto url = app::parse_store_url("memory:");
+    if (!url) return url.error();
+    return app::OpenOptions{.url = *url, .state_directory = ""};
+  }
+  auto settings = session.settings();
+  if (!settings) return settings.error();
+  return app::OpenOptions{.url = (*settings)->store_url,
+                          .state_directory = (*settings)->state_directory};
 }
 
 int serve_command(Session& session) {
@@ -185,13 +190,16 @@ int serve_command(Session& session) {
   auto run = run_of(session, Given(session, std::move(file)));
   if (!run) return session.fail(run.error());
   run->store = printable;
+  auto options = options_of(session, demo);
+  if (!options) return session.fail(options.error());
+  run->options = *options;
   // Before the first thread.
   auto signals = os::Signals::make();
   if (!signals) return session.fail(signals.error());
   std::unique_ptr<app::Opened> own;
   app::Opened* opened = nullptr;
   if (demo) {
-    auto made = open_demo(session);
+    auto made = app::Opened::open(run->options, session.clock(), session.random());
     if (!made) return session.fail(made.error());
     own = std::move(*made);
     opened = own.get();

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "api/json.h"
+#include "app/zones.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
@@ -15,6 +16,7 @@ namespace {
 
 constexpr std::size_t kPlainColumns = 120;
 constexpr std::size_t kPlainEvents = 10;
+constexpr std::size_t kPlainPaneLines = 1000;
 
 // One look, for pipes and files.
 int print_once(Session& session, const report::TopFacts& facts) {
@@ -22,6 +24,14 @@ int print_once(Session& session, const report::TopFacts& facts) {
   for (const std::string& line :
        report::top_screen(facts, {}, kPlainColumns, rows, report::Look::Text)) {
     session.print(line.substr(0, line.find_last_not_of(' ') + 1));
+  }
+  for (const auto& [pane, some] : {std::pair{report::TopPane::Jobs, !facts.jobs.empty()},
+                                   std::pair{report::TopPane::Queues, !facts.queues.empty()}}) {
+    if (!some) continue;
+    session.print(cat(" ", report::title_of(pane)));
+    for (const std::string& line : report::pane_lines(facts, pane, kPlainPaneLines)) {
+      session.print(line);
+    }
   }
   return kDone;
 }
@@ -35,12 +45,16 @@ int top_command(Session& session) {
   const app::TopRun run{
       .prefix = operands.empty() ? "" : operands.front(),
       .store = (*ours)->store_url.printable,
-      .look = session.strong("x") == "x" ? report::Look::Plain : report::Look::Colours};
+      .look = session.strong("x") == "x" ? report::Look::Plain : report::Look::Colours,
+      .find_zone = [&session](const std::string& name) {
+        return app::find_zone(name, session.environment());
+      }};
   if (!session.json() && os::prints_to_terminal() && os::reads_from_terminal()) {
     auto done = app::fill_terminal(**opened, session.clock(), run);
     return done ? static_cast<int>(kDone) : session.fail(done.error());
   }
-  auto facts = app::look_at(**opened, session.clock(), run, kPlainEvents);
+  auto facts = app::look_at(**opened, session.clock(), run,
+                            {.events = kPlainEvents, .jobs = true, .queues = true});
   if (!facts) return session.fail(facts.error());
   if (session.json()) {
     session.print(api::to_json(facts->leases));
@@ -61,9 +75,10 @@ const Command kTop = {
         "Held leases first; the bar shrinks to the expiry and grows with each renewal. ! and red: "
         "alive, but no progress for two ttls. Yellow: its renewal is late. Below stand the newest "
         "events, or the history of the chosen lease. Keys: arrows, j, k, PgUp, PgDn, Home, End "
-        "move; Enter shows the history; / filters by name, owner or note; Esc goes back; q quits. "
-        "Where there is no terminal it prints one look as plain text; with --json the leases, as "
-        "ls does.",
+        "move; Enter shows the history; Tab goes on to what was refused, to the jobs with their "
+        "slots (# ran, x failed, - skipped, ? nobody knows, > runs, o due) and to the queues; / "
+        "filters by name, owner or note; Esc goes back; q quits. Where there is no terminal it "
+        "prints one look as plain text; with --json the leases, as ls does.",
     .examples = kTopExamples,
     .options = {},
     .least_operands = 0,

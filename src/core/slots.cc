@@ -238,6 +238,20 @@ void take_schedule(Job& job, const JobRule& rule) {
   job.loaded_at = rule.loaded_at;
 }
 
+// By schedulers alone, who have the whole rule. The configuration that was loaded last counts: two
+// that differ do not write in turns.
+void keep_policy(JobDecision& d, const JobRule& rule) {
+  std::optional<MissedPolicy>& kept = d.after.policy;
+  const bool same = kept && kept->max_backfill == rule.max_backfill &&
+                    kept->start_deadline == rule.start_deadline && kept->waits == rule.waits;
+  if (same || (kept && rule.loaded_at <= kept->loaded_at)) return;
+  kept = MissedPolicy{.max_backfill = rule.max_backfill,
+                      .start_deadline = rule.start_deadline,
+                      .waits = rule.waits,
+                      .loaded_at = rule.loaded_at};
+  d.changed = true;
+}
+
 // False: another configuration counts.
 bool adopt_rule(JobDecision& d, const std::optional<Job>& before, const JobRule& rule,
                 WallTime now) {
@@ -292,6 +306,7 @@ JobDecision decide_job(const std::optional<Job>& before, const JobRule& rule,
                        const JobSight& sight) {
   JobDecision d;
   if (!adopt_rule(d, before, rule, sight.now)) return d;
+  keep_policy(d, rule);
   if (!before) return d;
   settle_active(d, rule, sight);
   decide_missed(d, rule, sight);

@@ -66,6 +66,15 @@ struct JobRule {
 };
 constexpr std::size_t kMostBackfill = 24;
 
+// What of a rule says how missed slots are treated; kept in the record for who has no configuration
+// at hand (a page that explains an outage). Nothing is decided by it.
+struct MissedPolicy {
+  std::size_t max_backfill = 1;
+  std::optional<Millis> start_deadline;
+  bool waits = false;
+  WallTime loaded_at{};  // of the configuration that it is from
+};
+
 struct Slot {
   WallTime at{};  // the instant at which it was due: its identity
   std::chrono::local_seconds nominal{};
@@ -120,6 +129,7 @@ struct Job {
   std::string last_resource;  // of the run that ended last
   Token last_token;
   std::optional<SlotRange> pause;        // the range that grows while it is paused
+  std::optional<MissedPolicy> policy;    // empty: written by a version that did not keep it
   std::uint64_t rows = 0;                // slots that have a record of their own
   WallTime forgotten = WallTime::min();  // up to here such records may have been removed
 };

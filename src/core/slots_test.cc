@@ -88,6 +88,37 @@ TEST(Slots, TheConfigurationLoadedLastCounts) {
   EXPECT_TRUE(decide_job(record, early, at(kNoon + hours(1))).schedule_changed);
 }
 
+// Kept for who explains an outage without the configuration; schedulers that differ do not write in
+// turns.
+TEST(Slots, HowMissedOnesAreTreatedIsKeptOfTheConfigurationLoadedLast) {
+  JobRule early = rule("* * * * *", 3);
+  early.start_deadline = Millis(5000);
+  early.loaded_at = wall_of(kNoon);
+  const Job record = fresh(early, kNoon);
+  ASSERT_TRUE(record.policy.has_value());
+  EXPECT_EQ(record.policy->max_backfill, 3U);
+  EXPECT_EQ(record.policy->start_deadline, Millis(5000));
+  EXPECT_FALSE(decide_job(record, early, at(kNoon)).changed);
+
+  JobRule late = rule("* * * * *", 7);
+  late.waits = true;
+  late.loaded_at = wall_of(kNoon + seconds(1));
+  const JobDecision taken = decide_job(record, late, at(kNoon));
+  EXPECT_TRUE(taken.changed);
+  EXPECT_EQ(taken.after.policy->max_backfill, 7U);
+  EXPECT_TRUE(taken.after.policy->waits);
+  const JobDecision other = decide_job(taken.after, early, at(kNoon));
+  EXPECT_FALSE(other.changed);
+  EXPECT_EQ(other.after.policy->max_backfill, 7U);
+
+  // An order by hand knows the schedule alone: it tells nothing of this.
+  Job old = record;
+  old.policy.reset();
+  const auto added = add_slot(old, rule("* * * * *"), at(kNoon), {.at = wall_of(kNoon)});
+  ASSERT_TRUE(added.has_value());
+  EXPECT_FALSE(added->after.policy.has_value());
+}
+
 TEST(Slots, OfTheMissedOnesTheNewestRunAndTheOthersAreARange) {
   const JobRule job = rule("*/15 * * * *", 3);
   const JobDecision d = decide_job(fresh(job, kNoon), job, at(kNoon + hours(10) + minutes(12)));

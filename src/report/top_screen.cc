@@ -144,31 +144,6 @@ std::string filter_line(const TopFacts& facts, const TopState& state) {
   return "";
 }
 
-std::vector<std::string> history_lines(const TopFacts& facts) {
-  std::vector<std::string> out;
-  for (const api::PastGrant& past : facts.history) {
-    std::string line =
-        cat(" #", past.token.number(), "  ", printable(past.owner.text()), "  ",
-            core::word(past.reason), past.acquired_at ? "  from " : "",
-            past.acquired_at ? format_utc(*past.acquired_at) : "", past.ended_at ? "  to " : "",
-            past.ended_at ? format_utc(*past.ended_at) : "");
-    if (past.ended) line += cat("  ", core::word(*past.ended));
-    if (!past.by.empty()) line += cat("  by ", printable(past.by));
-    if (!past.why.empty()) line += cat("  (", printable(past.why), ")");
-    out.push_back(std::move(line));
-  }
-  return out;
-}
-
-std::vector<std::string> ledger_lines(const TopFacts& facts, std::size_t most) {
-  std::vector<std::string> out;
-  const std::size_t skip = facts.events.size() > most ? facts.events.size() - most : 0;
-  for (std::size_t i = skip; i < facts.events.size(); ++i) {
-    out.push_back(cat(" ", event_line(facts.events[i])));
-  }
-  return out;
-}
-
 void teach(std::vector<std::string>& lines, const TopState& state) {
   if (!state.filter().empty()) {
     lines.emplace_back(" nothing matches");
@@ -183,21 +158,6 @@ void teach(std::vector<std::string>& lines, const TopState& state) {
 bool looks_stuck(const api::Lease& lease, WallTime now) {
   return lease.held && lease.progress_at && lease.ttl.count() > 0 &&
          now - *lease.progress_at > 2 * lease.ttl;
-}
-
-std::string event_line(const api::Event& event) {
-  std::string out = cat(format_utc(event.at), "  ", printable(event.kind));
-  if (!event.resource.empty()) out += cat("  ", printable(event.resource));
-  if (event.token != 0) out += cat("  #", event.token);
-  if (!event.owner.empty()) out += cat("  ", printable(event.owner));
-  for (const auto& [name, value] : event.details) {
-    if (const auto* text = std::get_if<std::string>(&value)) {
-      if (!text->empty()) out += cat("  ", printable(name), "=", printable(*text));
-    } else {
-      out += cat("  ", printable(name), "=", std::get<std::int64_t>(value));
-    }
-  }
-  return out;
 }
 
 std::vector<const api::Lease*> shown_leases(const TopFacts& facts, const std::string& filter) {
@@ -269,6 +229,10 @@ TopState::Wish TopState::command(std::string_view key, const TopFacts& facts, st
   if (key == kHome || key == "g") move(facts, -whole);
   if (key == kEnd || key == "G") move(facts, whole);
   if (key == "/") typing_ = true;
+  if (key == "\t") {
+    if (!looking_) pane_ = next_pane(pane_);
+    looking_ = false;
+  }
   if (key == "\r" || key == "\n") {
     cursor_ = selected(facts);
     looking_ = !looking_ && !cursor_.empty();
@@ -316,13 +280,15 @@ std::vector<std::string> top_screen(const TopFacts& facts, const TopState& state
   body.resize(layout.leases, std::string());
   out.insert(out.end(), body.begin(), body.end());
 
-  const std::string what =
-      state.looking() ? cat(" HISTORY of ", printable(state.selected(facts))) : " LATEST";
+  const std::string what = state.looking() ? cat(" HISTORY of ", printable(state.selected(facts)))
+                                           : cat(" ", title_of(state.pane()));
   out.push_back(painted(fitted(what, columns), Paint::Strong, look));
-  auto below = state.looking() ? history_lines(facts) : ledger_lines(facts, layout.events);
+  auto below =
+      state.looking() ? history_lines(facts) : pane_lines(facts, state.pane(), layout.events);
   below.resize(layout.events, std::string());
   for (const std::string& line : below) out.push_back(fitted(line, columns));
-  const std::string keys = " arrows move  Enter history  / filter  Esc back  q quit";
+  const std::string keys =
+      " arrows move  Enter history  Tab refused/jobs/queues  / filter  Esc back  q quit";
   out.push_back(painted(fitted(look == Look::Text ? "" : keys, columns), Paint::Faint, look));
   out.resize(rows, std::string());
   return out;

@@ -6,6 +6,7 @@
 
 #include "api/events.h"
 #include "api/lease.h"
+#include "report/top_panes.h"
 
 namespace stint::report {
 
@@ -16,6 +17,9 @@ struct TopFacts {
   std::vector<api::Lease> leases;       // sorted by name
   std::vector<api::Event> events;       // the newest ones, oldest first
   std::vector<api::PastGrant> history;  // of the lease that is looked at, newest first
+  std::vector<TopJob> jobs;             // while they are looked at
+  std::vector<TopQueue> queues;         // likewise
+  std::string pane_trouble;             // why those cannot be told
   std::string trouble;                  // why the store could not be read; the rest is old then
 };
 
@@ -29,6 +33,7 @@ class TopState {
   const std::string& filter() const { return filter_; }
   bool typing() const { return typing_; }
   bool looking() const { return looking_; }  // at one lease
+  TopPane pane() const { return pane_; }     // what stands below, while at none
   // Of the lease under the cursor; empty: there is none.
   std::string selected(const TopFacts& facts) const;
   std::size_t line_of(const std::vector<const api::Lease*>& shown) const;
@@ -42,6 +47,7 @@ class TopState {
   std::string cursor_;  // a resource: it stays on it while others come and go
   bool typing_ = false;
   bool looking_ = false;
+  TopPane pane_ = TopPane::Latest;
 };
 
 // Held ones first, then by name; only those that contain the filter, in name, owner or note.
@@ -65,8 +71,5 @@ std::size_t top_page(std::size_t rows);
 
 // A screen that shows so many of them without scrolling.
 std::size_t rows_for(std::size_t leases);
-
-// One line of the ledger, for people.
-std::string event_line(const api::Event& event);
 
 }  // namespace stint::report

@@ -46,6 +46,43 @@ TEST(Columns, CountWideAndSittingCharacters) {
   EXPECT_EQ(fitted("x", 0), "");
 }
 
+TEST(TopScreen, TabGoesThroughWhatWasRefusedTheJobsAndTheQueues) {
+  TopFacts facts = facts_of({lease_named("site/a")});
+  facts.events.resize(2);
+  facts.events[0].kind = "granted";
+  facts.events[1].kind = "write_refused";
+  facts.events[1].owner = "late-one";
+  using State = core::SlotState;
+  facts.jobs = {{.name = "nightly",
+                 .schedule = "0 2 * * *",
+                 .paused = false,
+                 .next = kTopNow + Millis(3'600'000),
+                 .slots = {State::Ran, State::Failed, State::SkippedStale, State::Lost,
+                           State::Running, State::Due}}};
+  facts.queues = {{.name = "mail", .counts = {}}};
+  facts.queues[0].counts.waiting = 12;
+  TopState state;
+  const auto screen = [&] { return joined(top_screen(facts, state, 80, 24, Look::Text)); };
+  EXPECT_NE(screen().find(" LATEST"), std::string::npos);
+  EXPECT_NE(screen().find("granted"), std::string::npos);
+  state.press("\t", facts, 5);
+  EXPECT_NE(screen().find(" REFUSED"), std::string::npos);
+  EXPECT_NE(screen().find("late-one"), std::string::npos);
+  EXPECT_EQ(screen().find("granted"), std::string::npos);
+  state.press("\t", facts, 5);
+  EXPECT_NE(screen().find("nightly  0 2 * * *  in 60 min"), std::string::npos) << screen();
+  EXPECT_NE(screen().find("#x-?>o"), std::string::npos) << screen();
+  state.press("\t", facts, 5);
+  EXPECT_NE(screen().find("mail  waiting 12"), std::string::npos) << screen();
+  facts.pane_trouble = "the key does not allow this";
+  EXPECT_NE(screen().find("! the key does not allow"), std::string::npos) << screen();
+  state.press("\t", facts, 5);
+  EXPECT_NE(screen().find(" LATEST"), std::string::npos);
+  // A key that is pressed while one lease is looked at goes back from it.
+  state.press("\r\t", facts, 5);
+  EXPECT_NE(screen().find(" LATEST"), std::string::npos);
+}
+
 TEST(TopScreen, FillsEverySizeExactly) {
   std::vector<api::Lease> leases;
   for (int i = 0; i < 50; ++i) leases.push_back(lease_named(cat("site/", i), i % 2 == 0));

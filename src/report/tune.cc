@@ -154,9 +154,12 @@ struct Drawing {
   }
   std::string mark(Millis t, std::string_view colour, std::string_view label, int y) const {
     const int at = x(t);
+    // Where there is room for it.
+    const bool before = at > kWidth / 2;
     return cat("<line x1=\"", at, "\" y1=\"", kTop, "\" x2=\"", at, "\" y2=\"", kBottom,
                "\" stroke=\"", colour,
-               "\" stroke-width=\"2\" stroke-dasharray=\"4 3\"/>\n<text x=\"", at + 4, "\" y=\"", y,
+               "\" stroke-width=\"2\" stroke-dasharray=\"4 3\"/>\n<text x=\"",
+               before ? at - 4 : at + 4, before ? "\" text-anchor=\"end" : "", "\" y=\"", y,
                "\" fill=\"", colour, "\">", label, " ", format_duration(t), "</text>\n");
   }
 };
@@ -171,12 +174,15 @@ std::string histogram_svg(const std::string& title, const std::vector<Bin>& bins
   if (!bins.empty()) {
     draw.longest = std::max({bins.back().to, report.present.ttl, report.advised.ttl});
   }
-  std::string out = cat(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 ", Drawing::kWidth, " ",
-      Drawing::kHeight, "\" font-family=\"sans-serif\" font-size=\"12\" role=\"img\">\n<title>",
-      escaped(title), "</title>\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n<text x=\"",
-      Drawing::kLeft, "\" y=\"20\" font-size=\"14\">", escaped(title), ": ", report.count,
-      " runs, worst ", rough_duration(report.worst), "</text>\n");
+  std::string out =
+      cat("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 ", Drawing::kWidth, " ",
+          Drawing::kHeight, "\" width=\"", Drawing::kWidth, "\" height=\"", Drawing::kHeight,
+          "\" font-family=\"sans-serif\" font-size=\"12\" role=\"img\">\n<title>", escaped(title),
+          "</title>\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n<text x=\"",
+          Drawing::kLeft, "\" y=\"20\" font-size=\"14\">", escaped(title), ": ", report.count,
+          " runs, worst ", rough_duration(report.worst),
+          report.unclean > 0 ? cat(", ", report.unclean, " did not end by themselves") : "",
+          "</text>\n");
   for (const Bin& bin : bins) {
     const int left = draw.x(bin.from);
     const int width = std::max(1, draw.x(bin.to) - left - 1);

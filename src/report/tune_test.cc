@@ -91,6 +91,14 @@ TEST(Tune, TheDrawingIsWellFormedWhateverTheName) {
   EXPECT_TRUE(svg.ends_with("</svg>\n"));
   EXPECT_EQ(svg.find("<job>"), std::string::npos);
   EXPECT_NE(svg.find("advised"), std::string::npos);
+  // A label at the right edge stands before its line, not outside.
+  TuneReport edge = tune(nightly());
+  edge.present.ttl = 10 * edge.worst;
+  const std::string wide = histogram_svg("j", histogram(runs, 8), edge);
+  const std::size_t present = wide.find("present");
+  const std::size_t text = wide.rfind("<text", present);
+  EXPECT_NE(wide.substr(text, present - text).find("text-anchor=\"end\""), std::string::npos)
+      << wide;
 }
 
 }  // namespace

@@ -146,11 +146,12 @@ Result<Outage> parse_outage(std::string_view text, const core::Zone& zone, WallT
   return out;
 }
 
-Foretold foretell(const core::JobRule& rule, const Outage& outage, std::size_t limit) {
+Foretold foretell(const core::JobRule& rule, const Outage& outage, std::size_t limit, bool paused) {
   core::JobSight sight;
   sight.scheduler = "explain";
   sight.now = outage.from;
-  const core::Job before = core::decide_job(std::nullopt, rule, sight).after;
+  core::Job before = core::decide_job(std::nullopt, rule, sight).after;
+  before.paused = paused;
   sight.now = outage.to;
   const core::JobDecision decision = core::decide_job(before, rule, sight);
   Foretold out;
@@ -163,6 +164,7 @@ Foretold foretell(const core::JobRule& rule, const Outage& outage, std::size_t l
     add_range(out.slots, rule.name, rule.expression, rule.zone, range, limit);
     all += range.count;
   }
+  out.would_run = decision.after.due.size();
   keep_newest(out.slots, limit);
   out.left_out = all - out.slots.size();
   return out;

@@ -14,18 +14,13 @@ Result<std::vector<api::SlotView>> list_slots(const std::string& job,
                                               const api::JobHistory& history, std::size_t limit,
                                               const FindZone& find_zone);
 
-struct Outage {
-  WallTime from{};
-  WallTime to{};
-};
+using api::Foretold;
+using api::Outage;
 // "23:00..07:12" on the job's own clock: the next such stretch after `now`; or two times of RFC
 // 3339.
 Result<Outage> parse_outage(std::string_view text, const core::Zone& zone, WallTime now);
 
-struct Foretold {
-  std::vector<api::SlotView> slots;  // oldest first; those that would run are Due
-  std::uint64_t left_out = 0;        // beyond the limit, the oldest
-};
-Foretold foretell(const core::JobRule& rule, const Outage& outage, std::size_t limit);
+Foretold foretell(const core::JobRule& rule, const Outage& outage, std::size_t limit,
+                  bool paused = false);
 
 }  // namespace stint::schedule

@@ -18,6 +18,7 @@ constexpr api::Rights kAdmin = rights(Right::Admin);
 constexpr api::Rights kLooker = static_cast<api::Rights>(Right::Read | Right::Acquire) |
                                 rights(Right::Admit) | rights(Right::Operate);
 constexpr api::Rights kAnybody = 0xff;
+constexpr api::Rights kDoctor = static_cast<api::Rights>(Right::Operate | Right::Admin);
 constexpr api::Rights kScheduler = rights(Right::Schedule);
 constexpr api::Rights kJobKeeper = static_cast<api::Rights>(Right::Schedule | Right::Operate);
 constexpr api::Rights kJobLooker =
@@ -77,6 +78,10 @@ constexpr std::array kRoutes = {
           "resource", "Stream", ""},
     Route{"GET", "/v1/store", kAnybody, store_facts, "What stands behind this server.", "", "Store",
           ""},
+    Route{"GET", "/v1/doctor", kDoctor, get_doctor,
+          "What 'stint doctor' finds on this server's store: the last examination, or one that is "
+          "begun now and goes on; ask again while it is running.",
+          "", "Examined", ""},
     Route{"GET", "/v1/fences/word", kLooker, token_word,
           "The store's word on a resource's newest token.", "resource!", "TokenWord", ""},
     Route{"GET", "/v1/fences/sealed", kLooker, sealed_targets, "The targets sealed for a resource.",
@@ -169,6 +174,10 @@ constexpr std::array kRoutes = {
     Route{"GET", "/v1/jobs/history", kJobLooker, job_history,
           "The job's record, its ended slots, and the ranges that were dropped.", "job! limit",
           "JobHistory", ""},
+    Route{"GET", "/v1/jobs/explain", kJobLooker, explain_job,
+          "What would run and what would be skipped after an outage from from_ms to to_ms, by the "
+          "rule that the store knows.",
+          "job! from_ms! to_ms! limit", "Explained", ""},
     Route{"GET", "/v1/jobs/watch", kJobLooker, nullptr,
           "Server-Sent Events: one 'changed' whenever something was asked for by hand.", "",
           "Stream", ""},

@@ -145,6 +145,10 @@ Answer get_once(Request& request);
 Answer start_once(Request& request);
 Answer end_once(Request& request);
 
+// ---- study_routes.cc
+Answer explain_job(Request& request);
+Answer get_doctor(Request& request);
+
 // A claim as it came, for who waits (queue_line.h) and who does not.
 struct ItemBid {
   api::ClaimRequest claim;

@@ -9,6 +9,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "api/batch.h"
@@ -25,6 +26,20 @@
 
 namespace stint::server {
 
+// What the doctor finds on the store behind a server: one examination, whole or so far.
+struct Examined {
+  struct Finding {
+    std::string check;
+    std::string level;  // ok, warn, fail
+    std::string text;
+  };
+  bool running = false;
+  WallTime began_at{};
+  std::optional<WallTime> ended_at = {};
+  std::string fault = {};  // why it did not come to its end
+  std::vector<Finding> findings = {};
+};
+
 struct Backend {
   api::Leases* leases = nullptr;
   api::Fences* fences = nullptr;
@@ -40,6 +55,12 @@ struct Backend {
   // The newest slots of a job, oldest first, dropped ones too.
   std::function<Result<std::vector<api::SlotView>>(const std::string& job, std::size_t limit)>
       list_slots = {};
+  // What would become of a job's slots.
+  std::function<api::Foretold(const core::JobRule& rule, const api::Outage& outage,
+                              std::size_t limit, bool paused)>
+      explain = {};
+  // Begins an examination where none is fresh; never waits for it.
+  std::function<Examined()> examine = {};
 };
 
 struct ServeLimits {

@@ -121,6 +121,20 @@ Answer step(Request& request, SlotVerb verb) {
   return step_answer((request.slots().*verb)(*proof));
 }
 
+// The next few, in milliseconds as text.
+std::vector<std::string> next_times(const core::JobRule& rule, WallTime now) {
+  constexpr std::size_t kTold = 5;
+  std::vector<std::string> out;
+  auto after = core::whole_seconds(now);
+  while (out.size() < kTold) {
+    const auto next = core::next_time(rule.expression, rule.zone, after, core::Bound::Exclusive);
+    if (!next) break;
+    after = next->instant;
+    out.push_back(cat(to_ms(core::wall_of(after))));
+  }
+  return out;
+}
+
 std::string job_row(const Request& request, const api::NamedJob& one, WallTime now) {
   std::string out = cat("{\"job\":", api::to_json(std::vector<std::string>{one.name}));
   out.erase(out.find('['), 1);
@@ -129,11 +143,11 @@ std::string job_row(const Request& request, const api::NamedJob& one, WallTime n
   out += cat(",", whole.substr(1, whole.size() - 2));
   if (!one.job.paused) out += ",\"paused\":false";
   const auto rule = api::rule_of(one.name, one.job, request.serve.backend.find_zone);
-  const auto next = rule ? core::next_time(rule->expression, rule->zone, core::whole_seconds(now),
-                                           core::Bound::Exclusive)
-                         : std::nullopt;
-  return cat(out, ",\"next_at_ms\":",
-             next ? cat(to_ms(core::wall_of(next->instant))) : std::string("null"), "}");
+  const std::vector<std::string> next = rule ? next_times(*rule, now) : std::vector<std::string>();
+  std::string list;
+  for (const std::string& at : next) list += cat(list.empty() ? "" : ",", at);
+  return cat(out, ",\"next_at_ms\":", next.empty() ? "null" : next.front(), ",\"next_ms\":[", list,
+             "]}");
 }
 
 Answer change(Request& request,

@@ -147,6 +147,15 @@ std::string encode(const core::Job& job) {
   if (job.active) out["active"] = active_object(*job.active);
   put(out, "last_resource", job.last_resource);
   put(out, "last_token", job.last_token);
+  if (job.policy) {
+    json::object policy;
+    policy["max_backfill"] = static_cast<std::int64_t>(job.policy->max_backfill);
+    if (job.policy->start_deadline)
+      policy["start_deadline_ms"] = job.policy->start_deadline->count();
+    if (job.policy->waits) policy["waits"] = 1;
+    policy["loaded_at_ms"] = to_ms(job.policy->loaded_at);
+    out["policy"] = std::move(policy);
+  }
   if (job.rows != 0) out["rows"] = static_cast<std::int64_t>(job.rows);
   if (job.forgotten != WallTime::min()) out["forgotten_ms"] = to_ms(job.forgotten);
   if (job.pause) {
@@ -226,6 +235,19 @@ Result<core::Job> decode_job(std::string_view value) {
     auto active = decode_active(*item);
     if (!active) return active.error();
     job.active = std::move(*active);
+  }
+  if (const json::value* item = fields.find("policy")) {
+    Fields inner("job", json::serialize(*item));
+    core::MissedPolicy policy;
+    policy.max_backfill =
+        static_cast<std::size_t>(std::max<std::int64_t>(inner.number("max_backfill"), 0));
+    if (inner.find("start_deadline_ms") != nullptr) {
+      policy.start_deadline = inner.duration("start_deadline_ms");
+    }
+    policy.waits = inner.number("waits") != 0;
+    policy.loaded_at = wall_from_ms(inner.number("loaded_at_ms"));
+    if (auto read = inner.done(0); !read) return read.error();
+    job.policy = policy;
   }
   if (const json::value* item = fields.find("pause")) {
     Fields inner("job", json::serialize(*item));

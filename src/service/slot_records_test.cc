@@ -42,6 +42,10 @@ core::Job full_job() {
                               .to = wall_from_ms(0),
                               .count = 6,
                               .reason = core::SlotState::SkippedPaused};
+  job.policy = core::MissedPolicy{.max_backfill = 5,
+                                  .start_deadline = Millis(60'000),
+                                  .waits = true,
+                                  .loaded_at = wall_from_ms(11)};
   job.rows = 12;
   job.forgotten = wall_from_ms(-7000);
   return job;
@@ -59,6 +63,10 @@ TEST(SlotRecords, AJobComesBackAsItWas) {
   EXPECT_EQ(back.due[0].attempt, 3);
   EXPECT_EQ(back.active->token, Token(7));
   EXPECT_EQ(back.pause->count, 6U);
+  EXPECT_EQ(back.policy->max_backfill, 5U);
+  EXPECT_EQ(back.policy->start_deadline, Millis(60'000));
+  // Written by a version that did not keep it.
+  EXPECT_FALSE(decode_job(R"({"digest":"x","cursor_ms":1})")->policy.has_value());
 }
 
 // What is open must fit into one record, whatever the names.
@@ -96,6 +104,7 @@ TEST(SlotRecords, DamagedOnesAreNeverADefault) {
         "{\"digest\":\"x\",\"cursor_ms\":1,\"due\":[3]}",
         "{\"digest\":\"x\",\"cursor_ms\":1,\"due\":[{\"attempt\":0}]}",
         "{\"digest\":\"x\",\"cursor_ms\":1,\"active\":{\"state\":\"asleep\"}}",
+        "{\"digest\":\"x\",\"cursor_ms\":1,\"policy\":{\"max_backfill\":\"3\"}}",
         "{\"digest\":\"x\",\"cursor_ms\":1,\"pause\":{\"reason\":\"tired\"}}"}) {
     const auto job = decode_job(text);
     ASSERT_FALSE(job.has_value()) << text;

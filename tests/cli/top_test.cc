@@ -75,6 +75,18 @@ TEST(Top, FillsATerminalOfTwoSizes) {
   pane.press("Escape");
   pane.press("Enter");
   EXPECT_TRUE(pane.shows("HISTORY of")) << pane.text();
+  pane.press("Tab");
+  EXPECT_TRUE(pane.shows(" LATEST")) << pane.text();
+  ASSERT_EQ(stint({"run", "newcomer", "--", "true"}).exit_code, 0);
+  pane.press("Tab");
+  EXPECT_TRUE(pane.shows(" REFUSED")) << pane.text();
+  EXPECT_TRUE(pane.shows("skipped_held")) << pane.text();
+  pane.press("Tab");
+  EXPECT_TRUE(pane.shows(" JOBS")) << pane.text();
+  pane.press("Tab");
+  EXPECT_TRUE(pane.shows("no queue yet")) << pane.text();
+  ASSERT_EQ(stint({"queue", "put", "mail", "hello", "--create"}).exit_code, 0);
+  EXPECT_TRUE(pane.shows("mail  waiting 1")) << pane.text();
   pane.press("q");
   EXPECT_TRUE(pane.shows("ended=0")) << pane.text();
 }

@@ -392,6 +392,12 @@ test('schedule: slots by state, skips apart from failures, an outage that is dra
   let paused = false;
   await played(page, {
     '/v1/jobs': () => ({ jobs: [{ job: 'nightly', schedule: '*/10 * * * *', tz: 'Europe/Berlin', paused, next_at_ms: now + 240_000 }, { job: HOSTILE, schedule: '@daily', tz: '', paused: false, next_at_ms: null }] }),
+    '/v1/jobs/explain': (request) => {
+      const asked = new URL(request.url()).searchParams;
+      const [from, to] = [Number(asked.get('from_ms')), Number(asked.get('to_ms'))];
+      const missed = slots.filter((slot) => slot.at_ms > from && slot.at_ms <= to);
+      return { job: asked.get('job'), from_ms: from, to_ms: to, paused: false, max_backfill: 1, supposed: false, would_run: missed.length ? 1 : 0, would_skip: Math.max(0, missed.length - 1), left_out: 0, slots: missed.map((slot, i) => ({ slot: slot.slot, at_ms: slot.at_ms, key: slot.key, state: i + 1 === missed.length ? 'runs' : 'skipped_stale', backfill: true })) };
+    },
     '/v1/jobs/slots': (request) => ({ slots: request.url().includes('nightly') ? slots : [] }),
     '/v1/jobs/pause': (request) => {
       sent.push(request.postDataJSON());
@@ -412,11 +418,54 @@ test('schedule: slots by state, skips apart from failures, an outage that is dra
   await page.mouse.move(box.x + box.width * 0.6, box.y + 10, { steps: 5 });
   await page.mouse.up();
   await page.getByText(/^stint explain nightly --down 20.*\.\.20/).waitFor();
+  // Six of sixty were dragged over, or seven: the band says which.
+  const outage = page.locator('.job').first().locator('[aria-label="Slots of the outage"]');
+  const chosen = async () => Number(await page.locator('.band').first().getAttribute('width')) / 10;
+  assert.ok((await chosen()) >= 6 && (await chosen()) <= 7);
+  assert.equal(await outage.locator('tbody tr').count(), await chosen());
+  assert.equal(await outage.locator('.pill', { hasText: 'runs' }).count(), 1);
+  await outage.getByText('of missed slots only the newest is made up for').first().waitFor();
+  // By keys: the newest slot, then two more.
+  await page.locator('.strip').first().focus();
+  for (const key of ['ArrowLeft', 'Shift+ArrowLeft', 'Shift+ArrowLeft']) await page.keyboard.press(key);
+  await until(async () => (await outage.locator('tbody tr').count()) === 3, 'three are chosen by keys');
   await accessible(page, 'schedule with jobs');
   await shoot(page, 'test-schedule-jobs');
   await page.getByRole('button', { name: 'Pause' }).first().click();
   await page.locator('.pill', { hasText: 'paused' }).waitFor();
   assert.deepEqual(sent, [{ job: 'nightly', by: 'page' }]);
+  await clean(page);
+});
+
+test('an outage is dragged with a finger, too', async () => {
+  const page = await browser.page({ width: 390, height: 800, hasTouch: true, isMobile: true });
+  const now = Date.now();
+  const slots = Array.from({ length: 40 }, (_, i) => ({ job: 'j', slot: `s${i}`, key: `j@${i}`, at_ms: now - (40 - i) * 60_000, attempt: 1, state: 'ran', owner: 'a', started_at_ms: null, ended_at_ms: null, exit_code: 0, backfill: false, cause: null }));
+  const asked = [];
+  await played(page, {
+    '/v1/jobs': { jobs: [{ job: 'j', schedule: '* * * * *', paused: false, next_at_ms: now + 60_000, next_ms: [now + 60_000, now + 120_000] }] },
+    '/v1/jobs/slots': { slots },
+    '/v1/jobs/explain': (request) => {
+      asked.push(request.url());
+      return { job: 'j', from_ms: now, to_ms: now, paused: false, max_backfill: 1, supposed: true, would_run: 0, would_skip: 0, left_out: 0, slots: [] };
+    },
+  });
+  await signIn(page, server, operator, '#/schedule');
+  await page.waitForSelector('.slot.coming', { state: 'attached' });
+  assert.equal(await page.locator('.slot.coming').count(), 2);
+  const box = await page.locator('.strip').boundingBox();
+  const touch = await page.context().newCDPSession(page);
+  const at = (part) => [{ x: box.x + box.width * part, y: box.y + 10 }];
+  await touch.send('Input.dispatchTouchEvent', { type: 'touchStart', touchPoints: at(0.2) });
+  for (const part of [0.25, 0.3, 0.35, 0.4]) await touch.send('Input.dispatchTouchEvent', { type: 'touchMove', touchPoints: at(part) });
+  await touch.send('Input.dispatchTouchEvent', { type: 'touchEnd', touchPoints: [] });
+  await page.getByText('no slot would be missed').waitFor();
+  assert.equal(asked.length, 1);
+  const width = Number(await page.locator('.band').getAttribute('width')) / 10;
+  assert.ok(width >= 8 && width <= 10, `${width} slots`);
+  await page.getByText('does not know this job’s limits').waitFor();
+  await accessible(page, 'an outage on a phone');
+  await shoot(page, 'test-outage-phone');
   await clean(page);
 });
 
@@ -452,7 +501,7 @@ const served = async (path) => path in (await server.ask('', 'GET', '/v1/openapi
 test('a real job: its slots appear, the page runs it and pauses it', async (t) => {
   if (!(await served('/v1/jobs'))) return t.skip('this server does not serve schedules');
   const file = `${server.dir}/stint.toml`;
-  fs.writeFileSync(file, '[job.yearly]\nschedule = "0 0 1 1 *"\ncommand = ["true"]\n');
+  fs.writeFileSync(file, '[job.yearly]\nschedule = "0 0 1 1 *"\nmax_backfill = 2\ncommand = ["true"]\n');
   server.stint('cron', file, '--once');
   const page = await browser.page();
   const keeper = server.key('keeper-2', 'read,schedule');
@@ -462,6 +511,16 @@ test('a real job: its slots appear, the page runs it and pauses it', async (t) =
   await page.waitForSelector('.slot.blue', { state: 'attached' });
   server.stint('cron', file, '--once');
   await page.waitForSelector('.slot.good', { state: 'attached' });
+  // What an outage would do, by the rule that the scheduler wrote down: two time inputs and a button.
+  await page.locator('summary', { hasText: 'What would an outage do?' }).click();
+  await page.getByLabel('Down from').fill('2029-06-01T00:00:00');
+  await page.getByLabel('to', { exact: true }).fill('2032-06-01T00:00:00');
+  await page.getByRole('button', { name: 'Explain', exact: true }).click();
+  await page.getByText('2 slots would run, 1 slot would be recorded as skipped').waitFor();
+  assert.deepEqual(await page.locator('[aria-label="Slots of the outage"] tbody .pill').allInnerTexts(), ['runs', 'runs', 'skipped stale']);
+  await page.getByLabel('to', { exact: true }).fill('2028-06-01T00:00:00');
+  await page.getByRole('button', { name: 'Explain', exact: true }).click();
+  await page.getByText('The outage ends before it begins').waitFor();
   await page.getByRole('button', { name: 'Pause' }).click();
   await page.locator('.pill', { hasText: 'paused' }).waitFor();
   await page.getByRole('button', { name: 'Resume' }).click();
@@ -485,7 +544,38 @@ test('a real queue: items come, are claimed, and show what they carry', async (t
   await page.getByText('half').first().waitFor();
   server.stint('queue', 'complete', id, '--epoch', String(claimed.epoch));
   await page.locator('.title .pill', { hasText: 'done' }).waitFor();
+  const attempts = page.locator('[aria-label="Attempts"] tbody tr');
+  await attempts.locator('.pill', { hasText: 'completed' }).waitFor();
+  assert.equal(await attempts.count(), 1);
   await accessible(page, 'a real item');
+  await clean(page);
+});
+
+test('store: what doctor finds is told line by line, to who may ask', async () => {
+  const page = await browser.page();
+  await signIn(page, server, operator, '#/store');
+  const findings = page.locator('.doctor tbody tr');
+  await page.locator('.doctor', { hasText: 'This store can carry leases' }).waitFor();
+  for (const check of ['whole', 'visible', 'atomic', 'clock', 'timers', 'round-trip', 'generation']) await findings.filter({ hasText: check }).first().waitFor();
+  assert.equal(await findings.locator('.pill.bad').count(), 0);
+  await page.getByRole('button', { name: 'Examine again' }).waitFor();
+  await accessible(page, 'findings');
+  await shoot(page, 'test-doctor');
+  await clean(page);
+  const other = await browser.page();
+  await signIn(other, server, server.key('looker', 'read'), '#/store');
+  await other.getByText('Your key may not examine the store').waitFor();
+  await clean(other);
+});
+
+test('what has the focus keeps it while queues and items are read anew', async () => {
+  const page = await browser.page();
+  server.stint('queue', 'put', 'focus', 'x', '--create');
+  await signIn(page, server, operator, '#/queues');
+  await page.locator('.queue', { hasText: 'focus' }).focus();
+  server.stint('queue', 'put', 'focus', 'y');
+  await page.locator('.queue', { hasText: 'focus' }).locator('.depth', { hasText: '2' }).waitFor();
+  assert.ok(await page.evaluate(() => document.activeElement?.textContent?.includes('focus') && document.activeElement.matches('.queue')));
   await clean(page);
 });
 

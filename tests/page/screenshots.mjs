@@ -18,6 +18,17 @@ try {
   await until(async () => (await page.locator('.grant').count()) >= 12, 'a history', 180_000);
   await page.emulateMedia({ colorScheme: 'dark' });
   await shoot(page, 'page-lease');
+  await page.emulateMedia({ colorScheme: 'light' });
+  await page.evaluate(() => (location.hash = '#/schedule'));
+  await until(async () => (await page.locator('.job', { hasText: 'feed-poll' }).locator('.slot.good').count()) >= 12, 'a job that ran', 120_000);
+  const strip = page.locator('.job', { hasText: 'nightly-backup' }).locator('.strip');
+  const box = await strip.boundingBox();
+  await page.mouse.move(box.x + box.width * 0.91, box.y + 10);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width * 0.97, box.y + 10, { steps: 5 });
+  await page.mouse.up();
+  await page.getByText('would be recorded as skipped').waitFor();
+  await shoot(page, 'page-schedule');
   const phone = await browser.page({ width: 390, height: 720, scheme: 'light' });
   await signIn(phone, server, '');
   await phone.waitForSelector('.rows .line.stuck');

@@ -243,6 +243,7 @@ class OpenApi(TestCase):
         states = [one['state'] for one in get('/v1/jobs/slots', '?job=o-job&limit=10').json['slots']]
         self.assertIn('ran', states)
         get('/v1/jobs/history', '?job=o-job')
+        self.explain(c, now)
         self.stream('/v1/jobs/watch', '', {'Authorization': f'Bearer {c.key}'})
         hold = {'resource': 'once/o', 'owner': 'o', 'claim': claim(), 'ttl_ms': 60_000}
         token = self.ask(c, 'POST', '/v1/acquire', hold).json['token']
@@ -251,6 +252,48 @@ class OpenApi(TestCase):
             self.assertEqual(self.ask(c, 'POST', '/v1/once/start', {**grip, 'owner': 'o'}).status, wanted)
             self.assertEqual(self.ask(c, 'POST', '/v1/once/end', {**grip, 'exit_code': 0, **({} if wanted == 200 else {'token': token + 9})}).status, wanted)
         self.assertEqual(get('/v1/once', '?key=o').json['state'], 'done')
+
+    def explain(self, c, now):
+        """What 'stint explain' tells, by the rule that a scheduler wrote down."""
+        ask = lambda **query: self.ask(c, 'GET', '/v1/jobs/explain', query='?' + '&'.join(f'{k}={v}' for k, v in query.items()))
+        rule = {'name': 'o-told', 'schedule': '*/10 * * * *', 'loaded_at_ms': now, 'max_backfill': 2, 'start_deadline_ms': 3_600_000}
+        self.ask(c, 'POST', '/v1/jobs/decide', {'scheduler': 's', 'asks': [{'rule': rule}]})
+        noon = now - now % 86_400_000 + 43_200_000
+        told = ask(job='o-told', from_ms=noon + 1000, to_ms=noon + 2 * 3_600_000 + 61_000).json
+        self.assertEqual((told['would_run'], told['would_skip'], told['max_backfill'], told['supposed']), (2, 10, 2, False))
+        self.assertEqual([one['state'] for one in told['slots']], ['skipped_late'] * 6 + ['skipped_stale'] * 4 + ['runs'] * 2)
+        short = ask(job='o-told', from_ms=noon + 1000, to_ms=noon + 2 * 3_600_000 + 61_000, limit=3).json
+        self.assertEqual((len(short['slots']), short['left_out'], short['would_skip']), (3, 9, 10))
+        self.assertEqual(ask(job='o-told', from_ms=noon + 1000, to_ms=noon + 2000).json['slots'], [])
+        # A year of it costs nothing.
+        self.assertEqual(ask(job='o-told', from_ms=noon - 31_536_000_000, to_ms=noon + 1000).json['would_run'], 2)
+        for wrong in ({'from_ms': 5, 'to_ms': 4}, {'from_ms': 'x', 'to_ms': 4}, {'from_ms': 1, 'to_ms': 10**18}, {'from_ms': 1, 'to_ms': 2, 'limit': 0}):
+            self.assertEqual(ask(job='o-told', **wrong).status, 400, wrong)
+        self.assertEqual(ask(job='o-none', from_ms=1, to_ms=2).status, 400)
+        self.ask(c, 'POST', '/v1/jobs/pause', {'job': 'o-told'})
+        paused = ask(job='o-told', from_ms=noon + 1000, to_ms=noon + 3_600_000 + 1000).json
+        self.assertEqual((paused['paused'], {one['state'] for one in paused['slots']}), (True, {'skipped_paused'}))
+
+    def doctor(self, c):
+        """One examination, however often it is asked for; it leaves nothing behind and touches no lease."""
+        before = c.get('/v1/leases?limit=1000').json
+        first = self.ask(c, 'GET', '/v1/doctor').json
+        self.assertTrue(first['running'])
+
+        def done():
+            seen = self.ask(c, 'GET', '/v1/doctor').json
+            self.assertEqual(seen['began_at_ms'], first['began_at_ms'])
+            return None if seen['running'] else seen
+        seen = until(done, 'the examination ends')
+        self.assertNotIn('fault', seen)
+        levels = {one['check']: one['level'] for one in seen['findings']}
+        for check in ('durability', 'whole', 'visible', 'atomic', 'clock', 'timers', 'wake-up', 'round-trip', 'generation'):
+            self.assertIn(check, levels)
+        for check in ('whole', 'visible', 'atomic'):
+            self.assertEqual(levels[check], 'ok', seen)
+        self.assertEqual(self.ask(c, 'GET', '/v1/doctor').json, seen)
+        names = lambda page: [(one['resource'], one['token'], one['state']) for one in page['leases']]
+        self.assertEqual(names(c.get('/v1/leases?limit=1000').json), names(before))
 
     def used_keys(self, c):
         """A key that was used for another request, at every path that binds one."""
@@ -300,6 +343,7 @@ class OpenApi(TestCase):
             self.jobs(c)
             self.used_keys(c)
             self.looks(c)
+            self.doctor(c)
             self.every(c, 400, '?nonsense=1')
             self.every(self.server.client(), 401)
             self.every(weak, 403)

@@ -1,7 +1,7 @@
 // One lease: who has it, who had it and how that ended, how long runs take, and the two orders.
 import { get, Refusal, serves, type Lease, type Past, type StintEvent } from '../api.ts';
 import { ask } from '../dialog.ts';
-import { button, command, empty, h, name, pill, put, quote, say, visible } from '../dom.ts';
+import { button, command, empty, h, name, pill, put, quote, renew, say, visible } from '../dom.ts';
 import { stuckFor } from '../live.ts';
 import type { MakeView } from '../main.ts';
 import { ago, duration, exact, rough } from '../time.ts';
@@ -117,7 +117,7 @@ export const leaseView: MakeView = (live, resource) => {
       ...(lease.why ? [fact('Why', name(lease.why, 'whole'))] : []),
       fact('Generation', h('span', { class: 'mono dim' }, lease.generation.slice(0, 12))),
     );
-    put(waiting, line.length === 0 ? null : h('p', {}, h('b', {}, `${line.length} waiting: `), ...line.slice(0, 8).flatMap((one, i) => [i ? ', ' : '', name(one.owner), h('span', { class: 'dim' }, ` ${rough(one.waiting_ms)}`)])));
+    put(waiting, line.length === 0 ? null : h('p', {}, h('b', { title: 'Held open at this server. Runs that wait by watching, on the store itself or at another server, are not counted: see who asked, below' }, `${line.length} waiting: `), ...line.slice(0, 8).flatMap((one, i) => [i ? ', ' : '', name(one.owner), h('span', { class: 'dim' }, ` ${rough(one.waiting_ms)}`)])));
     if (moved) void read();
   };
 
@@ -148,8 +148,8 @@ export const leaseView: MakeView = (live, resource) => {
     say(trouble, '');
     draw();
     showTurnedAway();
-    put(runs, histogram(tune));
-    put(past, ...grants.slice(0, 200).map(pastRow));
+    renew(runs, histogram(tune));
+    renew(past, ...grants.slice(0, 200).map(pastRow));
   };
 
   // One at a time; what is asked for meanwhile is done once more.

@@ -31,6 +31,7 @@ class Line {
   private readonly age = h('span', { class: 'age' });
   private readonly waiters = h('span', { class: 'number' });
   private readonly note = h('bdi', { class: 'name' });
+  private until = -1;
   row: Row | null = null;
   index = -1;
 
@@ -73,6 +74,10 @@ class Line {
     say(this.owner, visible(lease.owner));
     say(this.token, lease.token === 0 ? '' : String(lease.token));
     this.showLeft(lease.ttl_ms, left, state, lease.remaining_ms === null);
+    if (other || this.until !== row.until) {
+      this.until = row.until;
+      this.left.title = left <= 0 ? '' : `runs out ${exact(wall + left)}`;
+    }
     say(this.progress, lease.state === 'free' ? '' : visible(lease.progress));
     const age = lease.progress_at_ms === null || !lease.held ? '' : stuck ? `stuck ${rough(stuck)}` : rough(Math.max(0, wall - lease.progress_at_ms));
     say(this.age, age);
@@ -123,7 +128,7 @@ export const leasesView: MakeView = (live) => {
     column('c-token', 'Token'),
     column('c-left', order('left', 'Time left')),
     column('c-progress', order('progress', 'Progress')),
-    column('c-waiters', h('span', { title: 'Waiting at this server' }, 'Wait')),
+    column('c-waiters', h('span', { title: 'Requests held open at this server. Runs that wait by watching, on the store itself or at another server, are not counted: the lease tells who asked' }, 'Wait')),
     column('c-note', 'Note'),
   );
   const body = h('div', { role: 'rowgroup', class: 'rows' }, space);

@@ -1,9 +1,11 @@
 // Queues: how deep they are and were while this page is open, their items by state, and one item.
 import { get, Refusal, serves } from '../api.ts';
-import { button, command, empty, h, name, pill, put, svg, visible } from '../dom.ts';
+import { button, command, empty, h, name, pill, put, quote, renew, svg } from '../dom.ts';
+import type { Live } from '../live.ts';
 import type { MakeView } from '../main.ts';
-import { ago, duration, rough } from '../time.ts';
+import { ago, rough } from '../time.ts';
 import { itemKind } from '../words.ts';
+import { itemLink, type Item } from './item.ts';
 import { unserved } from './unserved.ts';
 
 interface Queue {
@@ -13,47 +15,30 @@ interface Queue {
   limits?: Record<string, unknown>;
   [further: string]: unknown;
 }
-interface Item {
-  id: string;
-  queue: string;
-  state: string;
-  epoch: number;
-  live: boolean;
-  owner: string | null;
-  reason: string | null;
-  attempt: number;
-  priority: number;
-  labels: string[];
-  unique: string | null;
-  payload?: string | null;
-  payload_base64?: string;
-  payload_bytes: number;
-  checkpoint?: string | null;
-  checkpoint_base64?: string;
-  result?: string | null;
-  result_base64?: string;
-  progress: string | null;
-  progress_at_ms: number | null;
-  why: string | null;
-  by: string | null;
-  parent: string | null;
-  put_by: string | null;
-  put_at_ms: number;
-  not_before_ms: number | null;
-  claimed_at_ms: number | null;
-  ended_at_ms: number | null;
-  ttl_ms: number;
-  remaining_ms: number | null;
-  limits: Record<string, unknown>;
-  [further: string]: unknown;
-}
-
 const STATES = ['waiting', 'claimed', 'parked', 'failed', 'done'];
 // Samples outlive the view: [time, depth], one each few seconds while the page is open.
 const samples = new Map<string, [number, number][]>();
 const MOST_SAMPLES = 600;
+let shown = false;
 
 const depth = (queue: Queue): number => Number(queue['waiting'] ?? 0) + Number(queue['claimed'] ?? 0);
+
+function sample(queues: Queue[]): void {
+  for (const one of queues) {
+    const line = samples.get(one.queue) ?? [];
+    line.push([Date.now(), depth(one)]);
+    if (line.length > MOST_SAMPLES) line.shift();
+    samples.set(one.queue, line);
+  }
+}
+
+// While another view is shown, the depth is looked at now and then, so that the line has no gap.
+function sampleMeanwhile(live: Live): void {
+  const timer = setInterval(() => {
+    if (live.ended || shown) return clearInterval(timer);
+    void get<{ queues: Queue[] }>('/v1/queues').then((got) => sample(got.queues), () => {});
+  }, 10_000);
+}
 
 function sparkline(queue: string): HTMLElement {
   const line = samples.get(queue) ?? [];
@@ -67,8 +52,6 @@ function sparkline(queue: string): HTMLElement {
   }
   return picture as unknown as HTMLElement;
 }
-
-const itemLink = (id: string): HTMLElement => h('a', { class: 'plain mono', href: `#/item/${encodeURIComponent(id)}` }, name(id));
 
 export const queuesView: MakeView = (live, words) => {
   const cards = h('div', { class: 'queues' });
@@ -124,11 +107,11 @@ export const queuesView: MakeView = (live, words) => {
         h('td', {}, item.why ? name(item.why, 'whole') : ''),
       ),
     );
-    put(
+    renew(
       items,
       h('div', { class: 'title' }, h('h2', {}, 'Items of ', name(queue, 'whole')), h('div', { class: 'chips' }, ...tabs)),
       rows.length === 0
-        ? empty('No such item', 'Put one, and a worker takes it:', command(`stint queue put ${queue} 'hello'`), command(`stint work ${queue} -- cat`))
+        ? empty('No such item', 'Put one, and a worker takes it:', command(`stint queue put ${quote(queue)} 'hello'`), command(`stint work ${quote(queue)} -- cat`))
         : h('div', { class: 'scroll card', tabindex: 0, role: 'region', 'aria-label': 'Items' }, h('table', {}, h('thead', {}, h('tr', {}, ...['Item', 'State', 'Attempt', 'Epoch', 'Owner', 'Progress', 'Put', 'Why'].map((text) => h('th', { scope: 'col' }, text)))), h('tbody', {}, ...rows))),
     );
   };
@@ -139,15 +122,10 @@ export const queuesView: MakeView = (live, words) => {
       if (!(await serves('/v1/queues'))) throw new Refusal(404, 'invalid', '');
       const got = await get<{ queues: Queue[] }>('/v1/queues');
       if (over) return;
-      for (const one of got.queues) {
-        const line = samples.get(one.queue) ?? [];
-        line.push([Date.now(), depth(one)]);
-        if (line.length > MOST_SAMPLES) line.shift();
-        samples.set(one.queue, line);
-      }
+      sample(got.queues);
       if (queue === '' && got.queues.length === 1) queue = got.queues[0]!.queue;
       if (got.queues.length === 0) put(cards, empty('No queue yet', 'A queue hands each piece of work to one worker at a time:', command("stint queue put mail 'hello' --create"), command('stint work mail -- cat')));
-      else put(cards, ...got.queues.map(card));
+      else renew(cards, ...got.queues.map(card));
       await showItems();
     } catch (error) {
       if (over) return;
@@ -158,86 +136,16 @@ export const queuesView: MakeView = (live, words) => {
     timer = window.setTimeout(() => void read(), 2000);
   };
   put(cards, h('p', { class: 'dim loading' }, 'Reading the queues …'));
-  void live;
+  shown = true;
   void read();
   return {
     title: 'Queues',
     body: root,
     end: () => {
       over = true;
+      shown = false;
       clearTimeout(timer);
-    },
-  };
-};
-
-export const itemView: MakeView = (live, id) => {
-  const root = h('div', { class: 'view' });
-  let over = false;
-  let timer = 0;
-  const fact = (label: string, ...value: (Node | string)[]) => h('div', {}, h('dt', {}, label), h('dd', {}, ...value));
-  const content = (title: string, text: string | null | undefined, base64: string | undefined): HTMLElement | null => {
-    if (base64 !== undefined) return h('section', { class: 'card' }, h('h2', {}, title), h('p', { class: 'dim' }, 'Not text; base64:'), h('pre', {}, base64.slice(0, 4000)));
-    if (text === null || text === undefined) return null;
-    return h('section', { class: 'card' }, h('h2', {}, title), h('pre', {}, text.split('\n').map(visible).join('\n')));
-  };
-  const read = async (): Promise<void> => {
-    try {
-      if (!(await serves('/v1/queues/item'))) throw new Refusal(404, 'invalid', '');
-      const item = await get<Item>('/v1/queues/item', { id });
-      if (over) return;
-      const events = live.events.filter((event) => event['item'] === id || event['id'] === id);
-      put(
-        root,
-        h('p', { class: 'crumbs' }, h('a', { href: '#/queues' }, 'Queues'), ' / ', h('a', { href: `#/queues/${encodeURIComponent(item.queue)}` }, name(item.queue)), ' / '),
-        h('div', { class: 'title' }, h('h1', { class: 'mono' }, name(item.id, 'whole')), pill(item.state, itemKind(item.state))),
-        h(
-          'section',
-          { class: 'card now' },
-          h(
-            'dl',
-            { class: 'facts' },
-            fact('Epoch', h('span', { class: 'number' }, String(item.epoch)), item.reason ? h('span', { class: 'dim' }, ` ${item.reason.replaceAll('_', ' ')}`) : ''),
-            fact('Attempt', `${item.attempt} of ${String(item.limits['max_attempts'] ?? '?')}`),
-            fact('Owner', item.owner ? name(item.owner) : '–'),
-            fact('Left', item.live && item.remaining_ms !== null ? duration(item.remaining_ms) : '–'),
-            fact('Progress', item.progress ? name(item.progress, 'whole') : '–', ' ', item.progress_at_ms ? ago(item.progress_at_ms) : ''),
-            fact('Put', ago(item.put_at_ms), item.put_by ? ' by ' : '', item.put_by ? name(item.put_by) : ''),
-            fact('Claimed', ago(item.claimed_at_ms)),
-            fact('Ended', ago(item.ended_at_ms)),
-            fact('Priority', String(item.priority)),
-            ...(item.labels.length ? [fact('Labels', item.labels.map(visible).join(', '))] : []),
-            ...(item.unique ? [fact('Unique', name(item.unique))] : []),
-            ...(item.parent ? [fact('Follows', itemLink(item.parent))] : []),
-            ...(item.why ? [fact('Why', name(item.why, 'whole'), item.by ? h('span', { class: 'dim' }, ' by ', name(item.by)) : '')] : []),
-          ),
-        ),
-        content('Checkpoint', item.checkpoint, item.checkpoint_base64),
-        content('Payload', item.payload, item.payload_base64),
-        content('Result', item.result, item.result_base64),
-        events.length === 0
-          ? null
-          : h(
-              'section',
-              { class: 'card' },
-              h('h2', {}, 'Epochs'),
-              h('table', {}, h('tbody', {}, ...events.toReversed().map((event) => h('tr', {}, h('td', {}, ago(event.at_ms)), h('td', {}, event.kind.replaceAll('_', ' ')), h('td', { class: 'number' }, String(event.token ?? event['epoch'] ?? '')), h('td', {}, event.owner ? name(event.owner) : ''), h('td', {}, event['why'] ? name(String(event['why']), 'whole') : '')))),
-            ),
-          ),
-      );
-    } catch (error) {
-      if (over) return;
-      put(root, h('p', { class: 'crumbs' }, h('a', { href: '#/queues' }, 'Queues'), ' / '), unserved(error, 'this item', `stint queue show ${id}`));
-      if (error instanceof Refusal && error.status >= 400 && error.status < 500) return;
-    }
-    timer = window.setTimeout(() => void read(), 2000);
-  };
-  void read();
-  return {
-    title: visible(id),
-    body: root,
-    end: () => {
-      over = true;
-      clearTimeout(timer);
+      if (samples.size > 0) sampleMeanwhile(live);
     },
   };
 };

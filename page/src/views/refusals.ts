@@ -1,6 +1,6 @@
 // Writes that came late or without a token, as guards refused them; and runs that were waved off.
 import type { StintEvent } from '../api.ts';
-import { button, command, empty, h, name, pill, put } from '../dom.ts';
+import { button, command, empty, h, name, pill, put, renew } from '../dom.ts';
 import type { MakeView } from '../main.ts';
 import { ago } from '../time.ts';
 import { causeOf } from '../words.ts';
@@ -8,7 +8,7 @@ import { causeOf } from '../words.ts';
 type Which = 'writes' | 'waved';
 const chosen = { which: 'writes' as Which };
 const KINDS: Record<Which, string[]> = {
-  writes: ['write_refused', 'write_would_be_refused'],
+  writes: ['write_refused', 'write_would_be_refused', 'item_refused_stale'],
   waved: ['refused_held', 'skipped_held', 'skipped_overlap'],
 };
 const SHOWN = 300;
@@ -48,7 +48,7 @@ export const refusalsView: MakeView = (live) => {
     for (const one of tabs.children) one.setAttribute('aria-pressed', String((one as HTMLElement).dataset['which'] === chosen.which));
     const columns = chosen.which === 'writes' ? ['When', 'Why', 'Target', 'Token → fence', 'Resource', 'Owner', 'Newest'] : ['When', 'What', 'Resource', 'Owner', 'Held by', 'Times'];
     put(head, ...columns.map((text) => h('th', { scope: 'col' }, text)));
-    put(body, ...all.slice(-SHOWN).reverse().map(chosen.which === 'writes' ? writeRow : wavedRow));
+    renew(body, ...all.slice(-SHOWN).reverse().map(chosen.which === 'writes' ? writeRow : wavedRow));
     table.hidden = all.length === 0;
     if (all.length > 0) return put(nothing);
     put(
@@ -70,23 +70,27 @@ export const refusalsView: MakeView = (live) => {
   return { title: 'Refusals', body: root, end: off };
 };
 
-const link = (resource: string | null): HTMLElement =>
-  resource === null ? h('span', { class: 'dim' }, '–') : h('a', { class: 'plain', href: `#/lease/${encodeURIComponent(resource)}` }, name(resource));
+const link = (resource: string | null, what = 'lease'): HTMLElement =>
+  resource === null ? h('span', { class: 'dim' }, '–') : h('a', { class: 'plain', href: `#/${what}/${encodeURIComponent(resource)}` }, name(resource));
+
+// A worker whose claim of an item had ended: its epoch is the token, the item the target.
+const isItem = (event: StintEvent): boolean => event.kind === 'item_refused_stale';
 
 function writeRow(event: StintEvent): HTMLElement {
-  const [kind, word] = causeOf(String(event['cause'] ?? 'refused'));
-  const fence = event['fence'];
+  const [kind, word] = isItem(event) ? causeOf('stale') : causeOf(String(event['cause'] ?? 'refused'));
+  const fence = isItem(event) ? event['epoch'] : event['fence'];
   const count = Number(event['count'] ?? 1);
+  const newest = isItem(event) ? event.owner : event['newest_owner'] ? String(event['newest_owner']) : null;
   return h(
     'tr',
     {},
     h('td', {}, ago(event.at_ms)),
     h('td', {}, pill(word, kind), event.kind === 'write_would_be_refused' ? h('span', { class: 'dim' }, ' let through') : '', count > 1 ? h('span', { class: 'dim' }, ` ×${count}`) : ''),
-    h('td', {}, name(String(event['target'] ?? ''), 'mono')),
+    h('td', {}, isItem(event) ? h('span', { class: 'dim' }, 'item of a queue') : name(String(event['target'] ?? ''), 'mono')),
     h('td', { class: 'number' }, event.token === null ? 'none' : String(event.token), ' → ', fence === undefined || fence === null ? '?' : String(fence)),
-    h('td', {}, link(event.resource)),
-    h('td', {}, event.owner ? name(event.owner) : ''),
-    h('td', {}, event['newest_owner'] ? name(String(event['newest_owner'])) : ''),
+    h('td', {}, link(event.resource, isItem(event) ? 'item' : 'lease')),
+    h('td', {}, event.owner && !isItem(event) ? name(event.owner) : ''),
+    h('td', {}, newest ? name(newest) : ''),
   );
 }
 

@@ -1,9 +1,10 @@
 // What stands behind the server: version, generation, what it can lose, how fast it answers, how
 // near renewals come to their end, and what doctor found.
-import { get, getText, Refusal, serves } from '../api.ts';
-import { command, empty, h, name, pill, put, svg } from '../dom.ts';
+import { get, getText, Refusal } from '../api.ts';
+import { empty, h, name, pill, put, svg } from '../dom.ts';
 import type { MakeView } from '../main.ts';
 import { duration } from '../time.ts';
+import { doctorCard } from './doctor.ts';
 
 interface Histogram {
   bounds: number[]; // seconds; the last is Infinity
@@ -76,14 +77,14 @@ function chart(one: Histogram, label: string): HTMLElement {
 
 export const storeView: MakeView = (live) => {
   const facts = h('dl', { class: 'facts' });
-  const findings = h('div', {});
+  const doctor = doctorCard(live);
   const latency = h('div', {});
   const requests = h('div', {});
   const slack = h('div', {});
   const counted = h('dl', { class: 'facts' });
   const card = (title: string, ...inside: HTMLElement[]) => h('section', { class: 'card' }, h('h2', {}, title), ...inside);
   const measures = h('div', { class: 'grid' }, card('Time in the store', latency), card('Time of a request', requests), card('Left of a lease when it was renewed', slack), card('Since this server started', counted));
-  const root = h('div', { class: 'view' }, h('div', { class: 'title' }, h('h1', {}, 'Store')), h('section', { class: 'card now' }, facts), card('What doctor says', findings), measures);
+  const root = h('div', { class: 'view' }, h('div', { class: 'title' }, h('h1', {}, 'Store')), h('section', { class: 'card now' }, facts), measures, doctor.root);
   let over = false;
   let timer = 0;
   let trip = 0;
@@ -100,16 +101,6 @@ export const storeView: MakeView = (live) => {
       fact('Your key', store.key === '' ? 'none is asked for' : name(store.key), store.allow ? h('span', { class: 'dim' }, ` may ${store.allow.join(', ')}`) : ''),
       fact('What it can lose', store.caveat === '' ? pill('nothing that it acknowledged', 'good') : h('span', {}, pill('something', 'low'), ' ', name(store.caveat, 'whole'))),
     );
-  };
-
-  const doctor = async (): Promise<void> => {
-    try {
-      if (!(await serves('/v1/doctor'))) throw new Refusal(404, 'invalid', '');
-      const got = await get<{ findings: { check: string; level: string; text: string }[] }>('/v1/doctor');
-      put(findings, h('table', {}, h('tbody', {}, ...got.findings.map((one) => h('tr', {}, h('td', {}, pill(one.level, { ok: 'good', warn: 'low', fail: 'bad' }[one.level] ?? '')), h('td', {}, one.check), h('td', { class: 'whole' }, one.text))))));
-    } catch {
-      put(findings, h('p', { class: 'dim' }, 'Doctor examines the store itself (commits, clock, contention, restarts), so it runs where the store can be reached, not over HTTP:'), command('stint doctor'));
-    }
   };
 
   const read = async (): Promise<void> => {
@@ -144,13 +135,13 @@ export const storeView: MakeView = (live) => {
     if (!over) timer = window.setTimeout(() => void read(), 2000);
   };
   showFacts();
-  void doctor();
   void read();
   return {
     title: 'Store',
     body: root,
     end: () => {
       over = true;
+      doctor.end();
       clearTimeout(timer);
     },
   };

@@ -72,6 +72,7 @@ export function timeline(grants: Past[], events: StintEvent[], lease: Lease | nu
     return h('span', {}, h('i', { class: `swatch ${kind}` }), words.join(', '));
   });
   if (refused > 0) legend.push(h('span', {}, h('i', { class: 'swatch refused' }), 'refused write'));
+  if (lease?.held && lease.progress_at_ms !== null && lease.progress_at_ms >= from) legend.push(h('span', {}, h('i', { class: 'swatch progress' }), 'last progress'));
   if (late.length > 0) legend.push(h('span', {}, h('i', { class: 'swatch late' }), 'renewal overdue'));
   const labels = [...lanes.map((owner) => (owner === '' ? h('span', { class: 'dim' }, 'nobody') : name(owner))), ...(crowded ? [h('span', { class: 'dim' }, `${owners.length - lanes.length} others`)] : [])];
   return h(
