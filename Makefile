@@ -4,6 +4,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 JOBS ?= $(shell nproc)
 SEEDS ?= 1000
+comma := ,
 CMAKE_FLAGS = -G Ninja -DSAN=$(SAN) -DCMAKE_INSTALL_PREFIX=$(PREFIX)
 
 .PHONY: demo test build install setup bench soak crash sim mutants check format clean
@@ -34,9 +35,9 @@ soak crash sim: $(BUILD)/.set-up-tests
 	@cmake --build $(BUILD) -j $(JOBS) $(if $(filter sim,$@),--target sim) 1>&2
 	@tools/$@.sh $(BUILD) $(SEEDS)
 
-# Takes each guard's compare out once: a test must fail.
+# Takes one rule out at a time: a test must fail. ONLY=id,id: these rows (tools/mutants/*.txt).
 mutants: $(BUILD)/.set-up-tests
-	@tools/mutants.py
+	@tools/mutants.py $(subst $(comma), ,$(ONLY))
 
 check: $(BUILD)/.set-up-tests
 	@tools/check.sh $(BUILD)
@@ -57,4 +58,4 @@ $(BUILD)/.set-up-bench: $(BUILD)/.set-up-tests
 	@tools/timed set-up tools/setup.sh bench && touch $@
 
 clean:
-	rm -rf build build-address build-thread
+	rm -rf build build-address build-thread build-mutants
