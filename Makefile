@@ -4,10 +4,11 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 JOBS ?= $(shell nproc)
 SEEDS ?= 1000
+SECONDS_EACH ?= 20
 comma := ,
 CMAKE_FLAGS = -G Ninja -DSAN=$(SAN) -DCMAKE_INSTALL_PREFIX=$(PREFIX)
 
-.PHONY: demo test build install setup bench soak crash sim mutants check format clean
+.PHONY: demo test build install setup bench soak crash sim mutants fuzz check format clean
 
 demo: build
 	@tools/demo.sh $(BUILD)/stint
@@ -39,6 +40,11 @@ soak crash sim: $(BUILD)/.set-up-tests
 mutants: $(BUILD)/.set-up-tests
 	@tools/mutants.py $(subst $(comma), ,$(ONLY))
 
+# Every reader of outside bytes under libFuzzer, SECONDS_EACH long.
+fuzz: $(BUILD)/.set-up-tests
+	@tools/setup.sh fuzz
+	@JOBS=$(JOBS) tools/fuzz.sh $(SECONDS_EACH)
+
 check: $(BUILD)/.set-up-tests
 	@tools/check.sh $(BUILD)
 
@@ -58,4 +64,4 @@ $(BUILD)/.set-up-bench: $(BUILD)/.set-up-tests
 	@tools/timed set-up tools/setup.sh bench && touch $@
 
 clean:
-	rm -rf build build-address build-thread build-mutants
+	rm -rf build build-address build-thread build-mutants build-fuzz
