@@ -40,7 +40,7 @@ def read_rows():
             old, _, new = body.partition("\n--\n") if "\n--\n" in body else body.rstrip().partition("\n--")
             rows.append({"id": name, "table": path.stem, "file": file, "what": what, "old": old.strip("\n"),
                          "new": new.strip("\n"),
-                         "tests": [tuple(one.split(None, 1)) for one in tests.split(";")]})
+                         "tests": [tuple(one.strip().split(None, 1)) for one in tests.split(";")]})
     return rows
 
 
@@ -96,7 +96,7 @@ def tests_pass(folder, binary, argument):
     if code is None:
         return False, f"{binary} did not end"
     if code == 0 and "[  PASSED  ] 0 tests" in output:
-        return False, f"{binary} has no test {argument}"
+        sys.exit(f"{binary} has no test {argument}")
     failed = [line.split("]")[1].strip().split(" (")[0].split(",")[0] for line in output.splitlines()
               if line.startswith("[  FAILED  ] ") and "." in line]
     return code == 0, failed[0] if failed else f"{binary} ended with {code}"
