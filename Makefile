@@ -4,9 +4,11 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 JOBS ?= $(shell nproc)
 SEEDS ?= 1000
+SECONDS_EACH ?= 20
+comma := ,
 CMAKE_FLAGS = -G Ninja -DSAN=$(SAN) -DCMAKE_INSTALL_PREFIX=$(PREFIX)
 
-.PHONY: demo test build install setup bench soak crash sim mutants check format clean
+.PHONY: demo test build install setup bench soak crash sim mutants fuzz check format clean
 
 demo: build
 	@tools/demo.sh $(BUILD)/stint
@@ -34,9 +36,14 @@ soak crash sim: $(BUILD)/.set-up-tests
 	@cmake --build $(BUILD) -j $(JOBS) $(if $(filter sim,$@),--target sim) 1>&2
 	@tools/$@.sh $(BUILD) $(SEEDS)
 
-# Takes each guard's compare out once: a test must fail.
+# Takes one rule out at a time: a test must fail. ONLY=id,id: these rows (tools/mutants/*.txt).
 mutants: $(BUILD)/.set-up-tests
-	@tools/mutants.py
+	@tools/mutants.py $(subst $(comma), ,$(ONLY))
+
+# Every reader of outside bytes under libFuzzer, SECONDS_EACH long.
+fuzz: $(BUILD)/.set-up-tests
+	@tools/setup.sh fuzz
+	@JOBS=$(JOBS) tools/fuzz.sh $(SECONDS_EACH)
 
 check: $(BUILD)/.set-up-tests
 	@tools/check.sh $(BUILD)
@@ -57,4 +64,4 @@ $(BUILD)/.set-up-bench: $(BUILD)/.set-up-tests
 	@tools/timed set-up tools/setup.sh bench && touch $@
 
 clean:
-	rm -rf build build-address build-thread
+	rm -rf build build-address build-thread build-mutants build-fuzz

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# setup.sh build [tests] [bench]: installs the Debian packages that are missing.
+# setup.sh build [tests] [bench] [fuzz]: installs the Debian packages that are missing.
 set -eu
 build="g++ cmake ninja-build ccache libsqlite3-dev libboost-json1.81-dev libexpected-dev libtomlplusplus-dev
   libpq-dev libssl-dev libcurl4-openssl-dev"
@@ -7,6 +7,7 @@ tests="libgtest-dev librapidcheck-dev libbenchmark-dev strace faketime hyperfine
   clang clang-format clang-tidy git python3 pkg-config postgresql-15 pgbouncer redis-server etcd-server etcd-client
   curl openssl iproute2 nftables tzdata tmux chromium spin"
 bench="nginx-light wrk"
+fuzz="lld"
 wanted=""
 for group in "$@"; do
   wanted="$wanted ${!group}"

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "app/torture_net.h"
 #include "base/text.h"
 #include "os/directory.h"
 #include "os/files.h"
@@ -34,16 +35,18 @@ class Conductor {
  public:
   Conductor(const OpenOptions& options, const Environment& environment, const Clock& clock,
             Random& random, os::Signals& signals, const TortureRequest& request,
-            const probe::TorturePlan& plan, const std::string& folder)
+            const probe::TorturePlan& plan, const std::string& folder,
+            std::optional<TortureNet> net)
       : request_(request),
         plan_(plan),
         folder_(folder),
         clock_(clock),
         random_(random),
         signals_(signals),
+        net_(std::move(net)),
         clients_(static_cast<std::size_t>(request.clients)) {
     auto variables = environment.all();
-    variables["STINT_STORE"] = options.url.whole;
+    variables["STINT_STORE"] = net_ ? net_->url() : options.url.whole;
     variables.erase("STINT_STORE_FILE");
     for (const auto& [name, value] : variables) environment_.push_back(cat(name, "=", value));
   }
@@ -76,6 +79,7 @@ class Conductor {
   }
 
   const TortureFaults& faults() const { return faults_; }
+  const std::optional<TortureNet>& net() const { return net_; }
   Millis length() const { return length_; }
   MonoTime began() const { return began_; }
 
@@ -135,6 +139,10 @@ class Conductor {
   }
 
   void strike() {
+    if (net_ && random_.below(2) == 0) {
+      net_->strike(random_);
+      return;
+    }
     Client& client = clients_[random_.below(clients_.size())];
     if (client.resume_at || client.expected_dead) return;
     if (random_.below(3) == 0) {
@@ -162,6 +170,7 @@ class Conductor {
   // Everybody may end what is under way; who does not is killed.
   Status settle() {
     if (auto told = os::overwrite_file(cat(folder_, "/stop"), "stop\n"); !told) return told;
+    if (net_) net_->forward();
     for (Client& client : clients_) {
       if (client.worker) client.worker->signal(SIGCONT);
     }
@@ -193,6 +202,7 @@ class Conductor {
   const Clock& clock_;
   Random& random_;
   os::Signals& signals_;
+  std::optional<TortureNet> net_;
   std::vector<std::string> environment_;
   std::vector<Client> clients_;
   TortureFaults faults_;
@@ -351,6 +361,12 @@ report::TortureStory story_of(const std::vector<probe::HistoryEvent>& history,
   story.faults = {{"processes stopped, for less than the ttl", conductor.faults().stops},
                   {"processes stopped past the ttl", conductor.faults().long_stops},
                   {"processes killed", conductor.faults().kills}};
+  if (conductor.net()) {
+    const TortureNet::Struck struck = conductor.net()->struck();
+    story.faults.emplace_back("answers lost", struck.answers);
+    story.faults.emplace_back("requests lost", struck.requests);
+    story.faults.emplace_back("all connections cut", struck.cuts);
+  }
   for (const probe::Violation& one : found.violations) {
     story.violations.push_back(
         {cat("invariant ", one.invariant, " (", one.name, "): ", one.why), one.operations});
@@ -381,7 +397,10 @@ Result<report::TortureStory> torture_store(const OpenOptions& options,
   request.say(cat("writes records of its own to ", options.url.printable, ", named ", plan.prefix,
                   "0 to ", plan.prefix, plan.resources - 1, ", and removes them at the end; ",
                   request.clients, " processes for ", format_duration(request.length)));
-  Conductor conductor(options, environment, clock, random, signals, request, plan, folder->path());
+  auto net = TortureNet::start(options.url);
+  if (!net) return net.error();
+  Conductor conductor(options, environment, clock, random, signals, request, plan, folder->path(),
+                      std::move(*net));
   const Status done = conductor.run();
   if (auto removed = remove_records(**store, plan); !removed) {
     request.say(cat("its records named ", plan.prefix,

@@ -12,6 +12,8 @@ namespace stint::app {
 namespace {
 
 constexpr std::size_t kMostTargetFileBytes = 16U << 20U;
+constexpr int kMostOpenings = 20;
+constexpr Millis kOpenAgain{50};
 
 class GuardedFiles final : public probe::Targets {
  public:
@@ -72,7 +74,12 @@ Status torture_here(const OpenOptions& options, const std::string& words, const 
                                 .ttl = Millis(static_cast<std::int64_t>(*ttl))};
   auto file = os::open_to_append(cat(folder, "/history"));
   if (!file) return file.error();
+  // The way there is made to fail now and then, also for who is just coming.
   auto opened = Opened::open(options, clock, random);
+  for (int tries = 1; !opened && tries < kMostOpenings; ++tries) {
+    os::pause_for(kOpenAgain);
+    opened = Opened::open(options, clock, random);
+  }
   if (!opened) return opened.error();
   bool unwritten = false;
   probe::History history(name, [&](const std::string& line) {

@@ -66,10 +66,11 @@ void tell_story(Session& session, const report::TortureStory& story) {
 int torture_command(Session& session) {
   auto settings = session.settings();
   if (!settings) return session.fail(settings.error());
-  const app::OpenOptions options{.url = (*settings)->store_url,
-                                 .state_directory = (*settings)->state_directory,
-                                 .may_create = true};
+  app::OpenOptions options{.url = (*settings)->store_url,
+                           .state_directory = (*settings)->state_directory,
+                           .may_create = true};
   if (const auto words = session.environment().get(app::kTortureVariable)) {
+    options.state_directory.clear();  // the proxy's port is another store's tomorrow
     auto done = app::torture_here(options, *words, session.clock(), session.random());
     return done ? kDone : session.fail(done.error());
   }
@@ -122,8 +123,10 @@ const Command kTorture = {
         "try to break the promises on a store: processes stopped and killed, answers checked",
     .details =
         "Starts processes of its own that take leases, seal, read and write guarded files under "
-        "them and after them, and stops and kills these processes at random. Every answer that "
-        "they got is written down and checked afterwards: tokens grow, grants do not overlap, "
+        "them and after them, and stops and kills these processes at random. A server is reached "
+        "through a proxy of its own that loses answers and requests and cuts connections (not "
+        "over TLS or a Unix socket). Every answer that they got is written down and checked "
+        "afterwards: tokens grow, grants do not overlap, "
         "nothing stale was accepted, nothing that was acknowledged is lost, and the answers fit "
         "into one order. The exit code is 0 only if no promise was broken.\n\n"
         "On the store it uses resources of its own, named torture-..., and removes their records "

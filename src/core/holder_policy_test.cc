@@ -57,6 +57,19 @@ TEST(HolderDeadline, IsEarlierThanTheStoresExpiryForEveryTtl) {
   }
 }
 
+// The store ends the lease then, whatever was granted by a renewal just before: the work must have
+// been stopped.   EVIDENCE-OF: G6
+TEST(HolderDeadline, IsNeverPastMaxHoldCountedFromTheGrant) {
+  SeededRandom random(12);
+  HoldSettings s = settings(9000);
+  s.max_hold = Millis(12'000);
+  HolderPolicy policy(s, at(0), s.ttl, random);
+  EXPECT_EQ(policy.deadline(), HolderPolicy(settings(9000), at(0), s.ttl, random).deadline());
+  policy.renewed(at(3000), s.ttl, at(3000));
+  policy.renewed(at(6000), s.ttl, at(6000));
+  EXPECT_EQ(policy.deadline(), at(12'000) - s.grace - s.margin - Millis(12 + 1));
+}
+
 TEST(HolderRenewed, MovesTheDeadlineByItsOwnSending) {
   SeededRandom random(3);
   HolderPolicy policy(settings(9000), at(0), Millis(9000), random);

@@ -75,6 +75,19 @@ TEST(Slots, AChangedExpressionNeverBackFills) {
   EXPECT_EQ(d.after.cursor, wall_of(kNoon + hours(5)));
 }
 
+// Loaded where the clock is behind: what the others have decided is not decided again.
+TEST(Slots, AChangedExpressionNeverSetsTheCursorBack) {
+  const Job before = fresh(rule("* * * * *"), kNoon);
+  JobRule changed = rule("*/2 * * * *", 10);
+  changed.loaded_at = wall_of(kNoon);
+  const JobDecision d = decide_job(before, changed, at(kNoon - hours(1)));
+  EXPECT_TRUE(d.schedule_changed);
+  EXPECT_EQ(d.after.cursor, wall_of(kNoon));
+  const JobDecision next = decide_job(d.after, changed, at(kNoon));
+  EXPECT_TRUE(next.after.due.empty());
+  EXPECT_TRUE(next.ended.empty());
+}
+
 TEST(Slots, TheConfigurationLoadedLastCounts) {
   JobRule early = rule("* * * * *");
   JobRule late = rule("*/2 * * * *");

@@ -133,6 +133,30 @@ TEST_F(KeeperOfTwo, BringsTheDeadlineNearerByATimeThatOnlyTheStoreHasSeen) {
   EXPECT_EQ(keeper.state().standing, KeeperState::Standing::Overdue);
 }
 
+// The answer took ten milliseconds: they are not ours.   EVIDENCE-OF: G6
+TEST_F(KeeperOfTwo, CountsARenewalFromBeforeItWasSent) {
+  Keeper keeper(store_, clock_, random_, settings_, {kept("a")});
+  clock_.now = keeper.next();
+  const MonoTime sent_at = clock_.now;
+  keeper.step();
+  ASSERT_EQ(clock_.now, sent_at + Millis(10));
+  EXPECT_EQ(keeper.state().deadline, sent_at + Millis(90'000 - 10'000 - 500 - 91));
+}
+
+// EVIDENCE-OF: G6
+TEST_F(KeeperOfTwo, HasTheEarlierDeadlineWhicheverLeaseItIs) {
+  Kept soon = kept("a");
+  soon.granted_ttl = Millis(60'000);
+  Kept late = kept("b");
+  late.sent_at = soon.sent_at;
+  const MonoTime expected = soon.sent_at + Millis(60'000 - 10'000 - 500 - 61);
+  for (const auto& both : {std::vector{soon, late}, std::vector{late, soon}}) {
+    const Keeper keeper(store_, clock_, random_, settings_, both);
+    EXPECT_EQ(keeper.state().deadline, expected);
+    EXPECT_EQ(keeper.state().kill_at, expected + Millis(10'000));
+  }
+}
+
 TEST_F(KeeperOfTwo, ComparesNothingWhereTheStoreTellsNoTime) {
   store_.tells = false;
   Keeper keeper = make();

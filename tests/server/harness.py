@@ -180,9 +180,9 @@ class Server:
 
 class LosesOneAnswer:
     """Stands before a server. The first request for `path` is carried out, `meanwhile` is called, and the answer is
-    lost with its connection; everything else passes."""
+    lost with its connection, or `instead` (a status) stands in for it; everything else passes."""
 
-    def __init__(self, port, path, meanwhile):
+    def __init__(self, port, path, meanwhile, instead=None):
         self.lost = False
         outer, client_of = self, lambda: http.client.HTTPConnection('127.0.0.1', port, timeout=PATIENCE)
 
@@ -201,7 +201,9 @@ class LosesOneAnswer:
                 if self.path == path and not outer.lost:
                     outer.lost = True
                     meanwhile()
-                    return
+                    if instead is None:
+                        return
+                    answer.status, content = instead, b'<html>not one of ours</html>'
                 self.send_response(answer.status)
                 self.send_header('Content-Type', answer.headers.get('Content-Type', 'application/json'))
                 self.send_header('Content-Length', str(len(content)))

@@ -11,9 +11,9 @@ from harness import LosesOneAnswer, Server, TestCase, claim, main, until
 class LostAnswers(TestCase):
     """The program, whose request was carried out and not answered, and who is let in before it asks again."""
 
-    def play(self, path, meanwhile, *words):
+    def play(self, path, meanwhile, *words, instead=None):
         with Server() as server:
-            with LosesOneAnswer(server.port, path, lambda: meanwhile(server.client())) as relay:
+            with LosesOneAnswer(server.port, path, lambda: meanwhile(server.client()), instead) as relay:
                 token = server.stint('acquire', 'lost', store=relay.url).stdout.strip()
                 done = server.stint(words[0], *words[1:], '--token', token, store=relay.url, check=False)
                 self.assertTrue(relay.lost)
@@ -22,6 +22,11 @@ class LostAnswers(TestCase):
     def test_a_release_that_another_grant_followed_stays_unknown(self):
         done = self.play('/v1/release', lambda c: c.acquire('lost', owner='bob'), 'release', 'lost')
         self.assertEqual(done.returncode, 14, done.stderr)
+
+    def test_a_release_that_something_between_answered_for_stays_unknown(self):
+        for status in (200, 502):
+            done = self.play('/v1/release', lambda c: c.acquire('lost', owner='bob'), 'release', 'lost', instead=status)
+            self.assertEqual(done.returncode, 14, done.stderr)
 
     def test_a_release_is_settled_while_its_effect_can_be_seen(self):
         done = self.play('/v1/release', lambda c: None, 'release', 'lost')

@@ -1,75 +1,37 @@
-// A TCP proxy on loopback that a test can make slow, deaf or cruel: this kernel has no netem.
-//
-// A request is what the client sends after the server has spoken, or first: right for protocols
-// that ask and wait (SQL, Redis, HTTP/1.1), also when one request comes in pieces.
-//
-//   TcpProxy proxy(server.port());
-//   proxy.drop_replies(TcpProxy::Dropped::Cut);
-//   client(proxy.port()).commit();  // carried out; its answer is lost with the connection
-//   proxy.forward();
-//
-// Thread safety: every method may be called from any thread. One thread inside, joined by the
-// destructor.
+// os::TcpProxy for tests: in front of a server on loopback, and there at once.
 #pragma once
 
-#include <cstdint>
-#include <memory>
-#include <thread>
-
-#include "base/time.h"
+#include "base/check.h"
+#include "os/tcp_proxy.h"
 
 namespace stint::test {
 
 class TcpProxy {
  public:
-  explicit TcpProxy(std::uint16_t target_port);
-  ~TcpProxy();  // cuts what is left
-  TcpProxy(const TcpProxy&) = delete;
-  TcpProxy& operator=(const TcpProxy&) = delete;
+  using Dropped = os::TcpProxy::Dropped;
+  using Counts = os::TcpProxy::Counts;
 
-  std::uint16_t port() const;
+  explicit TcpProxy(std::uint16_t target_port) {
+    auto started = os::TcpProxy::start("127.0.0.1", target_port);
+    CHECK(started.has_value(), "no proxy");
+    proxy_ = std::move(*started);
+  }
 
-  // Ends all faults. A connection that lost bytes stays crippled: cut() it.
-  void forward();
-  // Each piece, in both directions, arrives this much later. Zero: at once.
-  void delay(Millis by);
-  // All present connections end with a reset; new ones are served.
-  void cut();
-  // As cut(), and new ones are refused with a reset until forward().
-  void refuse();
-  // Nothing passes, nothing is closed: a partition. What is sent meanwhile is lost.
-  void black_hole();
-
-  enum class Dropped {
-    Silently,  // the client waits for ever
-    Cut,       // the connection ends where the answer would have come: it was carried out, surely
-  };
-  // The next `n` requests are answered, the replies to later ones are dropped.
-  void drop_replies_after(int n, Dropped how);
-  void drop_replies(Dropped how) { drop_replies_after(0, how); }
-  // The next `n` requests pass; later ones never reach the server, their connections are cut.
-  void cut_at_request_after(int n);
-  // The next `n` requests are answered; the one after them is carried out, its answer is cut off,
-  // and all goes on as with forward(): what asks again at once meets no fault.
-  void cut_one_reply_after(int n);
-  // The next `n` requests pass; the one after them never reaches the server, its connection is cut,
-  // and all goes on as with forward().
-  void cut_one_request_after(int n);
-
-  struct Counts {
-    int connections = 0;  // accepted so far
-    int open = 0;
-    int requests = 0;
-    std::uint64_t bytes = 0;  // that arrived here, from both sides
-    int dropped_replies = 0;
-    int cut = 0;
-  };
-  Counts counts() const;
+  std::uint16_t port() const { return proxy_->port(); }
+  Counts counts() const { return proxy_->counts(); }
+  void forward() { proxy_->forward(); }
+  void delay(Millis by) { proxy_->delay(by); }
+  void cut() { proxy_->cut(); }
+  void refuse() { proxy_->refuse(); }
+  void black_hole() { proxy_->black_hole(); }
+  void drop_replies_after(int n, Dropped how) { proxy_->drop_replies_after(n, how); }
+  void drop_replies(Dropped how) { proxy_->drop_replies(how); }
+  void cut_at_request_after(int n) { proxy_->cut_at_request_after(n); }
+  void cut_one_reply_after(int n) { proxy_->cut_one_reply_after(n); }
+  void cut_one_request_after(int n) { proxy_->cut_one_request_after(n); }
 
  private:
-  class Loop;
-  std::unique_ptr<Loop> loop_;
-  std::jthread thread_;
+  std::unique_ptr<os::TcpProxy> proxy_;
 };
 
 }  // namespace stint::test

@@ -1,5 +1,7 @@
-#include "tests/support/tcp_proxy.h"
+#include "os/tcp_proxy.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -15,12 +17,45 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "os/clock.h"
+#include "os/dial.h"
 #include "os/fd.h"
-#include "tests/support/loopback.h"
-#include "tests/support/process.h"
 
-namespace stint::test {
+namespace stint::os {
 namespace {
+
+constexpr Millis kDialing{5000};
+
+MonoTime proxy_now() { return system_clock().mono(); }
+
+// Small pieces go at once, as they would without a proxy between.
+void send_at_once(const Fd& fd) {
+  const int yes = 1;
+  ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+}
+
+// So that the peer sees an error and not a polite end.
+void reset_connection(Fd& fd) {
+  const linger at_once{1, 0};
+  if (fd) ::setsockopt(fd.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+  fd.reset();
+}
+
+// On a port that the kernel chooses.
+Result<Fd> listen_here(std::uint16_t& port) {
+  const auto failed = [] { return Error{Code::Failed, errno_text("listening on loopback")}; };
+  Fd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd) return failed();
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* any = reinterpret_cast<sockaddr*>(&address);
+  if (::bind(fd.get(), any, size) != 0 || ::listen(fd.get(), 64) != 0) return failed();
+  if (::getsockname(fd.get(), any, &size) != 0) return failed();
+  port = ntohs(address.sin_port);
+  return fd;
+}
 
 struct Faults {
   Millis delay{0};
@@ -40,15 +75,15 @@ struct Piece {
 
 // One direction of one connection.
 struct Way {
-  os::Fd* from = nullptr;
-  os::Fd* to = nullptr;
+  Fd* from = nullptr;
+  Fd* to = nullptr;
   std::deque<Piece> waiting;
   bool ended = false;  // nothing more comes from `from`
 };
 
 struct Connection {
-  os::Fd client;
-  os::Fd server;
+  Fd client;
+  Fd server;
   Way up;
   Way down;
   bool client_spoke_last = false;
@@ -61,9 +96,14 @@ struct Connection {
 
 class TcpProxy::Loop {
  public:
-  explicit Loop(std::uint16_t target) : target_(target), listener_(listen_loopback()) {}
+  Loop(std::string host, std::uint16_t target, Fd listener, std::uint16_t port, EventFd wake)
+      : host_(std::move(host)),
+        target_(target),
+        listener_(std::move(listener)),
+        port_(port),
+        wake_(std::move(wake)) {}
 
-  std::uint16_t port() const { return listener_.port; }
+  std::uint16_t port() const { return port_; }
 
   void change(const std::function<void(Faults&)>& edit, bool cut) {
     {
@@ -104,20 +144,20 @@ class TcpProxy::Loop {
   }
 
   void wait() {
-    std::vector<pollfd> fds{{wake_.fd(), POLLIN, 0}, {listener_.fd.get(), POLLIN, 0}};
+    std::vector<pollfd> fds{{wake_.fd(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
     std::optional<MonoTime> due;
     for (Connection& connection : connections_) {
       for (const Way* way : {&connection.up, &connection.down}) {
         if (!way->ended) fds.push_back({way->from->get(), POLLIN, 0});
         if (way->waiting.empty()) continue;
         const MonoTime first = way->waiting.front().due;
-        if (first <= now()) fds.push_back({way->to->get(), POLLOUT, 0});
+        if (first <= proxy_now()) fds.push_back({way->to->get(), POLLOUT, 0});
         due = std::min(due.value_or(first), first);
       }
     }
     int timeout = -1;
-    if (due && *due > now()) {
-      timeout = static_cast<int>(std::chrono::ceil<Millis>(*due - now()).count());
+    if (due && *due > proxy_now()) {
+      timeout = static_cast<int>(std::chrono::ceil<Millis>(*due - proxy_now()).count());
     }
     ::poll(fds.data(), fds.size(), timeout);
   }
@@ -133,18 +173,24 @@ class TcpProxy::Loop {
 
   void accept_new() {
     while (true) {
-      os::Fd client(::accept4(listener_.fd.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+      Fd client(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
       if (!client) return;
       {
         const MutexLock lock(mutex_);
         ++counts_.connections;
       }
-      os::Fd server;
-      if (!faults().refuse) server = connect_loopback(target_);
+      Fd server;
+      if (!faults().refuse) {
+        if (auto dialled = dial_tcp(host_, target_, proxy_now() + kDialing)) {
+          server = std::move(*dialled);
+        }
+      }
       if (!server) {
         reset_connection(client);
         continue;
       }
+      send_at_once(client);
+      send_at_once(server);
       Connection& made = connections_.emplace_back();
       made.client = std::move(client);
       made.server = std::move(server);
@@ -174,8 +220,8 @@ class TcpProxy::Loop {
         const MutexLock lock(mutex_);
         counts_.bytes += static_cast<std::uint64_t>(got);
       }
-      Piece piece{now() + present.delay, std::string(buffer.data(), static_cast<std::size_t>(got)),
-                  got == 0};
+      Piece piece{proxy_now() + present.delay,
+                  std::string(buffer.data(), static_cast<std::size_t>(got)), got == 0};
       way.ended = piece.end;
       if (piece.end) {
         way.waiting.push_back(std::move(piece));
@@ -219,7 +265,7 @@ class TcpProxy::Loop {
   }
 
   void pass_on(Connection& connection, Way& way) {
-    while (!connection.dead && !way.waiting.empty() && way.waiting.front().due <= now()) {
+    while (!connection.dead && !way.waiting.empty() && way.waiting.front().due <= proxy_now()) {
       Piece& piece = way.waiting.front();
       if (piece.end) {
         ::shutdown(way.to->get(), SHUT_WR);
@@ -244,9 +290,11 @@ class TcpProxy::Loop {
     ++counts_.cut;
   }
 
+  const std::string host_;
   const std::uint16_t target_;
-  Listener listener_;
-  os::EventFd wake_;
+  const Fd listener_;
+  const std::uint16_t port_;
+  EventFd wake_;
   std::list<Connection> connections_;  // only the loop's thread
 
   mutable Mutex mutex_;
@@ -255,7 +303,17 @@ class TcpProxy::Loop {
   bool cut_asked_ GUARDED_BY(mutex_) = false;
 };
 
-TcpProxy::TcpProxy(std::uint16_t target_port) : loop_(std::make_unique<Loop>(target_port)) {
+Result<std::unique_ptr<TcpProxy>> TcpProxy::start(const std::string& host, std::uint16_t port) {
+  std::uint16_t own = 0;
+  auto listener = listen_here(own);
+  if (!listener) return listener.error();
+  auto wake = EventFd::make();
+  if (!wake) return wake.error();
+  return std::unique_ptr<TcpProxy>(new TcpProxy(
+      std::make_unique<Loop>(host, port, std::move(*listener), own, std::move(*wake))));
+}
+
+TcpProxy::TcpProxy(std::unique_ptr<Loop> loop) : loop_(std::move(loop)) {
   thread_ = std::jthread([loop = loop_.get()](const std::stop_token& stop) { loop->run(stop); });
 }
 
@@ -320,4 +378,4 @@ void TcpProxy::cut_one_request_after(int n) {
       false);
 }
 
-}  // namespace stint::test
+}  // namespace stint::os
