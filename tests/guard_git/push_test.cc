@@ -327,11 +327,14 @@ TEST_F(GitPushTest, ALockOfAnotherPushIsWaitedFor) {
   ASSERT_EQ(world.push(a, grant).exit_code, 0);
   const std::string lock = world.repository() + "/refs/stint/fence/r.lock";
   world.commit(a, "more");
+  const std::string tries = world.dir().file("tries");
+  world.server_hook("pre-receive", cat("echo one >>", tries));
   write_text(lock, "");
   {
     Child pushing(world.push_command(a, grant));
-    ASSERT_TRUE(
-        wait_until([&] { return !pushing.running() || !descendants(pushing.pid()).empty(); }));
+    // A second try: the first has met the lock.
+    ASSERT_TRUE(wait_until([&] { return count_lines(read_text(tries)) > 1; }, Millis(30'000)))
+        << pushing.err();
     std::filesystem::remove(lock);
     const auto end = pushing.wait(Millis(60'000));
     ASSERT_TRUE(end);
