@@ -6,6 +6,7 @@
 
 #include "app/settings.h"
 #include "base/text.h"
+#include "base/toml_letters.h"
 #include "os/files.h"
 #include "schedule/config.h"
 
@@ -58,6 +59,7 @@ Status read_serve(const std::string& path, const toml::node& node, FileSettings&
 Result<FileSettings> read_config(const std::string& path) {
   auto text = os::read_file(path);
   if (!text) return text.error();
+  if (auto ok = check_toml_letters(*text, path); !ok) return ok.error();
   const toml::parse_result parsed = toml::parse(*text);
   if (!parsed) return at(path, parsed.error().source(), parsed.error().description());
   FileSettings out;

@@ -10,6 +10,7 @@
 #include <array>
 
 #include "base/text.h"
+#include "base/toml_letters.h"
 #include "core/holder_policy.h"
 
 namespace stint::schedule {
@@ -377,6 +378,7 @@ Status read_top(const std::string& path, std::string_view key, const toml::node&
 
 Result<Config> parse_config(const std::string& text, const std::string& path,
                             const FindZone& find_zone) {
+  if (auto ok = check_toml_letters(text, path); !ok) return ok.error();
   const toml::parse_result parsed = toml::parse(text);
   if (!parsed) return at(path, parsed.error().source(), parsed.error().description());
   Config out;
@@ -400,6 +402,7 @@ Result<Config> parse_config(const std::string& text, const std::string& path,
 
 Result<std::vector<api::QueueConfig>> parse_queues(const std::string& text,
                                                    const std::string& path) {
+  if (auto ok = check_toml_letters(text, path); !ok) return ok.error();
   const toml::parse_result parsed = toml::parse(text);
   if (!parsed) return at(path, parsed.error().source(), parsed.error().description());
   std::vector<api::QueueConfig> out;
