@@ -1,0 +1,132 @@
+// The background of a log: store: room ahead of the log's end, and snapshots. Commits go on
+// meanwhile; a snapshot holds the records' lock for a few of them at a time.
+#include "base/text.h"
+#include "store/log/log_store.h"
+#include "store/log/opening.h"
+#include "store/log/snapshot.h"
+
+namespace stint::store {
+namespace {
+
+constexpr std::size_t kRowsAtATime = 256;
+constexpr std::size_t kRowsInABlock = 1024;
+// A log that has grown to this many times what calls for a snapshot is not left so at the end.
+constexpr std::uint64_t kTooLong = 4;
+
+}  // namespace
+
+LogStore::~LogStore() {
+  bool overdue = false;
+  std::thread house;
+  {
+    const MutexLock lock(house_mutex_);
+    closing_ = true;
+    house.swap(house_);
+    const std::uint64_t grown = writer_.written() - log_bytes_;
+    overdue = grown > kTooLong * (options_.snapshot_after + snapshot_bytes_ / 2);
+  }
+  abandon_ = true;
+  house_call_.notify_all();
+  if (house.joinable()) house.join();
+  abandon_ = false;
+  // Many short openings: none of them stays long enough for the background.
+  if (overdue && usable()) (void)take_snapshot();
+}
+
+bool LogStore::snapshot_due() const {
+  const MutexLock lock(house_mutex_);
+  const std::uint64_t grown = writer_.written() - log_bytes_;
+  return grown > options_.snapshot_after + snapshot_bytes_ / 2;
+}
+
+void LogStore::look_after() {
+  if (writer_.spoilt() || (!writer_.wants_segment() && !snapshot_due())) return;
+  {
+    const MutexLock lock(house_mutex_);
+    if (closing_ || called_) return;
+    called_ = true;
+    if (!house_.joinable()) house_ = std::thread([this] { keep_house(); });
+  }
+  house_call_.notify_all();
+}
+
+void LogStore::keep_house() {
+  while (true) {
+    {
+      MutexLock lock(house_mutex_);
+      while (!called_ && !closing_) house_call_.wait(lock);
+      if (closing_) return;
+    }
+    Status done = writer_.prepare();
+    if (done && snapshot_due()) done = take_snapshot();
+    const MutexLock lock(house_mutex_);
+    called_ = false;
+    trouble_ = done ? "" : done.error().message;
+  }
+}
+
+Status LogStore::take_snapshot() {
+  log::SnapshotHead head;
+  std::uint64_t written = 0;
+  {
+    const MutexLock lock(mutex_);
+    head.boots = boot_rows_;
+    head.mark = mark_;
+    head.from = applied_;
+    head.rows = table_.size();
+    written = writer_.written();
+  }
+  log::SnapshotWriter writer(ground_->root, options_.path);
+  if (auto begun = writer.begin(head); !begun) return begun;
+  auto end = write_rows(writer);
+  if (!end) return end.error();
+  if (auto synced = writer_.sync(); !synced) return synced;
+  if (auto done = writer.finish(*end); !done) return done;
+  std::vector<std::uint64_t> needless;
+  {
+    const MutexLock lock(house_mutex_);
+    for (std::uint64_t n = snapshot_from_.segment; n < head.from.segment; ++n)
+      needless.push_back(n);
+    snapshot_from_ = head.from;
+    snapshot_bytes_ = writer.bytes();
+    log_bytes_ = written;
+  }
+  writer_.give_back(needless);
+  return {};
+}
+
+// Returns the last entry that any of the rows may show.
+Result<std::uint64_t> LogStore::write_rows(log::SnapshotWriter& writer) {
+  std::string last;
+  std::uint64_t end = 0;
+  std::size_t rows = 0;
+  for (bool more = true; more;) {
+    if (abandon_) return unavailable("the store is being closed");
+    {
+      const MutexLock lock(mutex_);
+      more = table_.walk(last, kRowsAtATime, [&](const std::string& key, const Row& row) {
+        writer.add(key, row);
+        last = key;
+        ++rows;
+      });
+      end = applied_.number;
+    }
+    if (more && rows < kRowsInABlock) continue;
+    rows = 0;
+    if (auto done = writer.flush(); !done) return done.error();
+  }
+  return end;
+}
+
+Result<std::vector<Finding>> LogStore::examine() {
+  if (auto ok = usable(); !ok) return ok.error();
+  std::vector<Finding> out;
+  const MutexLock lock(house_mutex_);
+  if (!trouble_.empty()) {
+    out.push_back({Finding::Level::Warn, "snapshot",
+                   cat("the last snapshot was not made, so the log grows: ", trouble_)});
+  }
+  return out;
+}
+
+}  // namespace stint::store
