@@ -134,7 +134,8 @@ Status examine_store(const OpenOptions& options, const Environment& environment,
       .pause = [](Nanos length) { os::pause_for(length); },
       .clock = clock,
       .random = random,
-      .tell = tell};
+      .tell = tell,
+      .contenders = alone ? "threads" : "processes"};
   if (auto done = probe::examine(practice); !done) return done;
   tell_generation(options, clock, random, tell);
   return {};

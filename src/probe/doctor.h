@@ -33,6 +33,7 @@ struct Practice {
   Random& random;
   // Called with each finding as it is made.
   std::function<void(const Finding&)> tell;
+  std::string_view contenders = "processes";  // what they are
 };
 
 // A fault (the store cannot be reached at all) is an error; everything else is a finding.

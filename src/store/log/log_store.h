@@ -80,7 +80,7 @@ class LogStore final : public Store, public ManyCommits {
   void wake(const std::vector<Pending*>& batch);
 
   // The background: room for the log, and snapshots. Its thread begins when there is something to
-  // do.
+  // do, in a process that stays.
   void look_after();
   bool snapshot_due() const;
   void keep_house();
@@ -106,6 +106,7 @@ class LogStore final : public Store, public ManyCommits {
   std::map<std::string, std::uint64_t, std::less<>> newest_ GUARDED_BY(mutex_);
   Boots boots_;  // constant after the opening: what boot_rows_ say of times
 
+  std::atomic<unsigned> batches_ = 0;
   mutable Mutex house_mutex_;
   std::condition_variable_any house_call_;
   std::thread house_ GUARDED_BY(house_mutex_);

@@ -10,6 +10,8 @@ namespace {
 
 constexpr std::size_t kRowsAtATime = 256;
 constexpr std::size_t kRowsInABlock = 1024;
+// A process that is about to go does without: it makes what it needs itself.
+constexpr unsigned kBatchesOfAStayer = 50;
 // A log that has grown to this many times what calls for a snapshot is not left so at the end.
 constexpr std::uint64_t kTooLong = 4;
 
@@ -40,7 +42,8 @@ bool LogStore::snapshot_due() const {
 }
 
 void LogStore::look_after() {
-  if (writer_.spoilt() || (!writer_.wants_segment() && !snapshot_due())) return;
+  if (++batches_ <= kBatchesOfAStayer || writer_.spoilt()) return;
+  if (!writer_.wants_segment() && !snapshot_due()) return;
   {
     const MutexLock lock(house_mutex_);
     if (closing_ || called_) return;
