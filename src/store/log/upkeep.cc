@@ -37,8 +37,9 @@ LogStore::~LogStore() {
 
 bool LogStore::snapshot_due() const {
   const MutexLock lock(house_mutex_);
-  const std::uint64_t grown = writer_.written() - log_bytes_;
-  return grown > options_.snapshot_after + snapshot_bytes_ / 2;
+  const std::uint64_t written = writer_.written();
+  if (written < not_before_) return false;
+  return written - log_bytes_ > options_.snapshot_after + snapshot_bytes_ / 2;
 }
 
 void LogStore::look_after() {
@@ -65,6 +66,8 @@ void LogStore::keep_house() {
     const MutexLock lock(house_mutex_);
     called_ = false;
     trouble_ = done ? "" : done.error().message;
+    // A full disk is not asked again at every commit.
+    if (!done) not_before_ = writer_.written() + options_.snapshot_after;
   }
 }
 
