@@ -289,6 +289,48 @@ TEST_F(LogFile, IsRefusedUnderAnotherTimeNamespaceOfTheSameBoot) {
   expect_unavailable(open(chosen), "another time namespace");
 }
 
+struct KeptAnchor final : service::Anchors {
+  Result<std::optional<service::Anchor>> recall() override { return anchor; }
+  void remember(const service::Anchor& seen) override { anchor = seen; }
+  std::optional<service::Anchor> anchor;
+};
+
+// A new boot leaves room in the versions; the revision must not hide behind it.
+// EVIDENCE-OF: G1 G12
+TEST_F(LogFile, AnOlderCopyThatIsPutBackIsRefusedOnANewBootToo) {
+  SeededRandom random(1);
+  KeptAnchor anchors;
+  const std::string backup = path_ + ".backup";
+  {
+    const auto store = std::move(open().value());
+    const auto life = service::begin_life(*store, random, clock_.wall(), &anchors, {}).value();
+    put(*store, "k", "1");
+    fs::copy(path_, backup, fs::copy_options::recursive);
+    for (int i = 0; i < 20; ++i) put(*store, "k", "2");
+    anchors.anchor = {life.meta.generation, store->revision().value(), Token(7)};
+  }
+  const auto begin = [&](const std::string& boot) {
+    const auto store = std::move(open_on_boot(boot).value());
+    return service::begin_life(*store, random, clock_.wall(), &anchors, {});
+  };
+  EXPECT_TRUE(begin("boot-2")) << "the one that it remembers";
+  fs::remove_all(path_);
+  fs::rename(backup, path_);
+  expect_unavailable(begin("boot-2"), "went back in time");
+  expect_unavailable(begin("boot-3"), "went back in time");
+}
+
+TEST_F(LogFile, VersionsJumpAtABootAndTheRevisionDoesNot) {
+  put(*open().value(), "k", "1");
+  const auto store = std::move(open_on_boot("boot-2").value());
+  const std::uint64_t before = store->revision().value();
+  const auto answer = store->commit({set("k", "2")}, store::Sync::Durable).value();
+  const auto& done = std::get<store::Committed>(answer);
+  EXPECT_EQ(done.revision, before + 1);
+  EXPECT_EQ(store->revision().value(), done.revision);
+  EXPECT_GE(done.versions.front(), std::uint64_t{1} << 20U);
+}
+
 // EVIDENCE-OF: G12
 TEST_F(LogFile, ACopyOnAnotherMachineIsRefusedUntilRecovered) {
   SeededRandom random(1);

@@ -39,7 +39,7 @@ CommitAnswer Group::apply(const std::vector<Step>& steps, bool durable, bool& wr
   }
   wrote = body.size() > 1;
   if (wrote) add(std::move(body), durable);
-  done.revision = mark_.seq;
+  done.revision = revision_of(mark_, boots_);
   done.store_wall = wall_;
   done.store_time = moment_->now();
   return done;

@@ -20,6 +20,13 @@
 
 namespace stint::store::log {
 
+// At every further boot: what a power cut took was given out once, and versions go on beyond it.
+constexpr Version kVersionsAhead = 1U << 20U;
+// Does not jump with the versions: that it is lower than before is how a restored copy is noticed.
+inline std::uint64_t revision_of(const Mark& mark, const Boots& boots) {
+  return mark.seq - kVersionsAhead * (boots.size() - 1);
+}
+
 class Group {
  public:
   using Newest = std::map<std::string, std::uint64_t, std::less<>>;

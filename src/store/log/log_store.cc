@@ -253,7 +253,7 @@ Result<std::uint64_t> LogStore::appended(const std::string& prefix) {
 Result<std::uint64_t> LogStore::revision() {
   if (auto ok = usable(); !ok) return ok.error();
   const MutexLock lock(mutex_);
-  return mark_.seq;
+  return log::revision_of(mark_, boots_);
 }
 
 Status LogStore::accept() {

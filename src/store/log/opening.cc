@@ -9,14 +9,13 @@
 #include "base/text.h"
 #include "os/lock_holder.h"
 #include "os/pause.h"
+#include "store/log/group.h"
 
 namespace stint::store::log {
 namespace {
 
 constexpr const char* kLock = "lock";
 constexpr Millis kLockPause{5};
-// What a power cut took was given out once: versions go on beyond it.
-constexpr Version kVersionsAhead = 1U << 20U;
 
 bool is_ours(std::string_view name) {
   constexpr std::array<std::string_view, 5> kOurs = {kLock, "snapshot", "snapshot.new", "spare",
@@ -164,13 +163,15 @@ Result<Entered> enter(Recovered& recovered, const LogOptions& options, Nanos now
       const bool copy = kind == Arrival::Copy;
       if (copy && !options.accept_copy) return copied_error(options.path);
       const bool prolonged = any_timer_ran(recovered);
-      if (!boots.empty()) boots.back().boot.last_commit = recovered.mark.last;
+      if (!boots.empty()) {
+        boots.back().boot.last_commit = recovered.mark.last;
+        recovered.mark.seq += kVersionsAhead;
+      }
       boots.push_back({.name = options.clock_name,
                        .boot = {.first_open = now, .last_commit = Nanos(0)},
                        .copied = copy,
                        .prolonged = prolonged});
       recovered.mark.last = now;
-      recovered.mark.seq += kVersionsAhead;
       out.changed = true;
       break;
     }
