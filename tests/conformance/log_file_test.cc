@@ -170,6 +170,30 @@ TEST_F(LogFile, EverySnapshotAndEveryLogBehindItGiveTheSameRecords) {
 }
 
 // EVIDENCE-OF: G11
+TEST_F(LogFile, SegmentsOfAnotherSizeAreNotUsedAgain) {
+  const std::string filler(4000, 'x');
+  const auto sized = [&](int megabytes) {
+    store::LogOptions out = options();
+    out.segment_size = store::LogOptions::kSmallestSegment * static_cast<unsigned>(megabytes);
+    out.snapshot_after = 20'000;
+    return out;
+  };
+  int last = 0;
+  for (const int megabytes : {2, 1, 3, 1}) {
+    const auto store = open(sized(megabytes));
+    ASSERT_TRUE(store) << store.error().message;
+    EXPECT_EQ(get(**store, "filler").present(), last > 0);
+    // Through several segments: those from before are free by then, and their turn has come.
+    for (int i = 0; i < 20'000 && !fs::exists(segment(last + 7)); ++i) {
+      put(**store, "filler", filler, store::Sync::Relaxed);
+    }
+    ASSERT_TRUE(fs::exists(segment(last + 7)));
+    last += 7;
+  }
+  EXPECT_TRUE(open(sized(2)));
+}
+
+// EVIDENCE-OF: G11
 TEST_F(LogFile, AnUnfinishedEndIsLeftOutAndTheNextCommitsStandInItsPlace) {
   {
     const auto store = std::move(open().value());

@@ -35,11 +35,21 @@ std::uint64_t size_in_head(std::string_view head, std::uint64_t number) {
   return head.starts_with(segment_head(number, size)) ? size : 0;
 }
 
+// Makes the old segment the spare one. Not if it is of another size, because that option was
+// changed: the new head must not promise what the file is not.
+int reuse(const os::Directory& root, const SegmentPlan& plan, bool& reused) {
+  if (plan.old == 0) return 0;
+  os::FileFacts facts;
+  if (const int e = root.facts(segment_name(plan.old), facts)) return e;
+  if (facts.size != plan.size) return root.remove(segment_name(plan.old));
+  reused = true;
+  return root.rename(segment_name(plan.old), kSpare);
+}
+
 int fill_spare(const os::Directory& root, const SegmentPlan& plan, os::Fd& file) {
-  if (plan.old != 0) {
-    if (const int e = root.rename(segment_name(plan.old), kSpare)) return e;
-    return root.open_file(kSpare, 0600, file);
-  }
+  bool reused = false;
+  if (const int e = reuse(root, plan, reused)) return e;
+  if (reused) return root.open_file(kSpare, 0600, file);
   if (const int e = root.remove(kSpare); e != 0 && e != ENOENT) return e;
   if (const int e = root.create(kSpare, 0600, file)) return e;
   return os::fill_with_zeros(file.get(), plan.size);
