@@ -169,6 +169,31 @@ TEST_F(LogFile, EverySnapshotAndEveryLogBehindItGiveTheSameRecords) {
   EXPECT_FALSE(fs::exists(segment(1)));
 }
 
+// Blocks that end anywhere in what is read at a time.
+// EVIDENCE-OF: G11
+TEST_F(LogFile, ASnapshotOfTheLargestRecordsIsReadBack) {
+  constexpr int kRows = 6000;
+  const auto key = [](int i) {
+    const std::string digits = std::to_string(10'000 + i);
+    return digits + std::string(store::Store::kMaxKeyBytes - digits.size(), 'k');
+  };
+  {
+    store::LogOptions never = options();
+    never.snapshot_after = std::uint64_t{1} << 40U;
+    const auto store = std::move(open(never).value());
+    for (int i = 0; i < kRows; ++i) {
+      put(*store, key(i), std::string(store::Store::kMaxValueBytes, 'v'), store::Sync::Relaxed);
+    }
+  }
+  store::LogOptions at_the_close = options();
+  at_the_close.snapshot_after = 1;
+  ASSERT_TRUE(open(at_the_close));
+  ASSERT_GT(fs::file_size(path_ + "/snapshot"), kRows * store::Store::kMaxValueBytes);
+  const auto store = open();
+  ASSERT_TRUE(store) << store.error().message;
+  EXPECT_EQ((*store)->scan(under("1", "", kRows + 1)).value().entries.size(), kRows);
+}
+
 // EVIDENCE-OF: G11
 TEST_F(LogFile, SegmentsOfAnotherSizeAreNotUsedAgain) {
   const std::string filler(4000, 'x');

@@ -14,7 +14,6 @@ constexpr std::uint64_t kEntryMagic = 0x4C544E53U;  // "SNTL"
 enum EntryWord : std::size_t { kLength, kNumber, kBefore, kSynced, kSession, kTime, kVersion };
 constexpr std::size_t kEntryWords = 7;
 constexpr std::size_t kEntryHead = kEntryWords * 8;
-constexpr std::size_t kMostBody = std::size_t{16} << 20U;
 
 std::size_t padded(std::size_t body) { return (body + kEntryStep - 1) / kEntryStep * kEntryStep; }
 

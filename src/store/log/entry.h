@@ -45,6 +45,7 @@ struct LogEntry {
   std::size_t size = 0;  // all of its bytes
 };
 
+constexpr std::size_t kMostBody = std::size_t{16} << 20U;
 constexpr std::size_t kEntryStep = 8;  // entries begin at multiples of this
 
 std::size_t entry_size(std::size_t body);

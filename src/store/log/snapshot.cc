@@ -16,6 +16,7 @@ constexpr std::uint64_t kSnapshotFormat = 1;
 // What gathers before it is brought to the disk: a later sync of the log does not wait for much.
 constexpr std::uint64_t kUnsynced = std::uint64_t{4} << 20U;
 constexpr std::size_t kWindow = std::size_t{4} << 20U;
+constexpr std::size_t kLongestEntry = kMostBody + kWindow;
 
 void pack_time(std::string& out, Nanos time) {
   pack_number(out, static_cast<std::uint64_t>(time.count()));
@@ -42,7 +43,8 @@ class SnapshotReader {
   // Valid until the next call. Nothing: no entry follows from the one before.
   std::optional<LogEntry> next(int& error) {
     auto entry = entry_at(window_, at_);
-    if (!entry && read_ < size_) {
+    // However long the entry is; but no further than any entry can be.
+    while (!entry && read_ < size_ && window_.size() - at_ < kLongestEntry) {
       window_.erase(0, at_);
       at_ = 0;
       const std::size_t more = std::min<std::uint64_t>(kWindow, size_ - read_);

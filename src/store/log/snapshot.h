@@ -36,7 +36,8 @@ class SnapshotWriter {
   Status begin(const SnapshotHead& head);
   // In the order of their keys.
   void add(std::string_view key, const Row& row) { pack_row(rows_, key, row); }
-  // Writes what was added.
+  std::size_t waiting() const { return rows_.size(); }  // bytes that were added and not written
+  // Writes what was added, as one entry. REQUIRES: not more than an entry can hold.
   Status flush();
   // The log is synced up to the entry `end`, the last that any row may show: from here on it
   // counts.

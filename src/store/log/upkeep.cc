@@ -9,7 +9,10 @@ namespace stint::store {
 namespace {
 
 constexpr std::size_t kRowsAtATime = 256;
-constexpr std::size_t kRowsInABlock = 1024;
+constexpr std::size_t kBytesInABlock = std::size_t{1} << 20U;
+// A block may have one walk's rows more, and must stay what an entry can hold.
+static_assert(kBytesInABlock + kRowsAtATime * (Store::kMaxKeyBytes + Store::kMaxValueBytes + 64) <
+              log::kMostBody);
 // A process that is about to go does without: it makes what it needs itself.
 constexpr unsigned kBatchesOfAStayer = 50;
 // A log that has grown to this many times what calls for a snapshot is not left so at the end.
@@ -105,7 +108,6 @@ Status LogStore::take_snapshot() {
 Result<std::uint64_t> LogStore::write_rows(log::SnapshotWriter& writer) {
   std::string last;
   std::uint64_t end = 0;
-  std::size_t rows = 0;
   for (bool more = true; more;) {
     if (abandon_) return unavailable("the store is being closed");
     {
@@ -113,12 +115,10 @@ Result<std::uint64_t> LogStore::write_rows(log::SnapshotWriter& writer) {
       more = table_.walk(last, kRowsAtATime, [&](const std::string& key, const Row& row) {
         writer.add(key, row);
         last = key;
-        ++rows;
       });
       end = applied_.number;
     }
-    if (more && rows < kRowsInABlock) continue;
-    rows = 0;
+    if (more && writer.waiting() < kBytesInABlock) continue;
     if (auto done = writer.flush(); !done) return done.error();
   }
   return end;
