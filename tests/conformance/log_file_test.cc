@@ -1,5 +1,7 @@
 // log: only: what the disk may show after a crash, one process at a time, reboots, copies.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -216,6 +218,26 @@ TEST_F(LogFile, SegmentsOfAnotherSizeAreNotUsedAgain) {
     last += 7;
   }
   EXPECT_TRUE(open(sized(2)));
+}
+
+// In a process of its own: too little address space for the stack of one more thread.
+TEST_F(LogFile, CommitsGoOnWhereNoThreadCanBeHad) {
+  const auto commits_without_threads = [this] {
+    const auto store = std::move(open().value());
+    std::ifstream statm("/proc/self/statm");
+    std::uint64_t pages = 0;
+    statm >> pages;
+    rlimit limit{};
+    ::getrlimit(RLIMIT_AS, &limit);
+    limit.rlim_cur = pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) + (4U << 20U);
+    if (::setrlimit(RLIMIT_AS, &limit) != 0) return 2;
+    const std::string filler(4000, 'x');
+    for (int i = 0; i < 600; ++i) {
+      if (!store->commit({set("filler", filler)}, store::Sync::Relaxed)) return 1;
+    }
+    return 0;
+  };
+  EXPECT_EXIT(::_exit(commits_without_threads()), ::testing::ExitedWithCode(0), "");
 }
 
 // EVIDENCE-OF: G11

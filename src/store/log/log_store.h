@@ -82,6 +82,7 @@ class LogStore final : public Store, public ManyCommits {
   // The background: room for the log, and snapshots. Its thread begins when there is something to
   // do, in a process that stays.
   void look_after();
+  void start_house() REQUIRES(house_mutex_);
   bool snapshot_due() const;
   void keep_house();
   Status take_snapshot();

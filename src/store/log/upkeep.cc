@@ -1,5 +1,9 @@
 // The background of a log: store: room ahead of the log's end, and snapshots. Commits go on
 // meanwhile; a snapshot holds the records' lock for a few of them at a time.
+#include <pthread.h>
+
+#include <system_error>
+
 #include "base/text.h"
 #include "store/log/log_store.h"
 #include "store/log/opening.h"
@@ -52,9 +56,21 @@ void LogStore::look_after() {
     const MutexLock lock(house_mutex_);
     if (closing_ || called_) return;
     called_ = true;
-    if (!house_.joinable()) house_ = std::thread([this] { keep_house(); });
+    if (!house_.joinable()) start_house();
   }
   house_call_.notify_all();
+}
+
+// Without it commits go on: they make what they need themselves. Tried again after a while.
+void LogStore::start_house() {
+  try {
+    house_ = std::thread([this] { keep_house(); });
+    ::pthread_setname_np(house_.native_handle(), "stint-log");
+  } catch (const std::system_error& e) {
+    called_ = false;
+    trouble_ = cat("no thread for it: ", e.what());
+    batches_ = 0;
+  }
 }
 
 void LogStore::keep_house() {
