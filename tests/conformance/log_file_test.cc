@@ -324,6 +324,19 @@ TEST_F(LogFile, DeletedOrReplacedWhileInUseIsNoticed) {
   expect_unavailable(store->commit({set("k", "w")}, store::Sync::Durable), "moved or deleted");
 }
 
+// EVIDENCE-OF: G12
+TEST_F(LogFile, StaysWithItsProcessWhenItsLockIsDeletedOrReplaced) {
+  auto store = std::move(open().value());
+  put(*store, "k", "v");
+  fs::remove(path_ + "/lock");
+  expect_unavailable(open(), "is in use");
+  ASSERT_TRUE(fs::exists(path_ + "/lock")) << "made anew by the one who was refused";
+  expect_unavailable(open(), "is in use");
+  expect_unavailable(store->commit({set("k", "w")}, store::Sync::Durable), "moved or deleted");
+  store.reset();
+  EXPECT_EQ(get(*open().value(), "k").value, "v");
+}
+
 // EVIDENCE-OF: G3 G4
 TEST_F(LogFile, AfterARebootARunningTimerGetsItsFullLengthOnce) {
   {

@@ -66,13 +66,16 @@ Error in_use(const Ground& ground) {
                          "serve, ask it: --store http://ADDRESS"));
 }
 
-// Locked as long as the descriptor is open: a process that dies frees it.
+// Locked as long as the descriptors are open: a process that dies frees them. The file says where
+// the path leads; the directory itself is locked too, because nobody can put another in the place
+// of that while its files are used.
 Status take_lock(const LogOptions& options, Ground& ground) {
   if (const int e = ground.root.open_file(kLock, 0600, ground.lock)) {
     return store_file_error("opening", ground.path, e);
   }
   for (Nanos waited{0};; waited += kLockPause) {
-    const int e = os::try_lock(ground.lock.get());
+    int e = os::try_lock(ground.lock.get());
+    if (e == 0) e = os::try_lock(ground.root.fd());
     if (e == 0) break;
     if (e != EWOULDBLOCK && e != EINTR) return store_file_error("locking", ground.path, e);
     if (waited >= options.busy) return in_use(ground);

@@ -106,7 +106,10 @@ Status LogStore::take_snapshot() {
   auto end = write_rows(writer);
   if (!end) return end.error();
   if (auto synced = writer_.sync(); !synced) return synced;
+  // Nothing is replaced or freed in a directory that may be another's by now.
+  if (auto ok = usable(); !ok) return ok;
   if (auto done = writer.finish(*end); !done) return done;
+  if (auto ok = usable(); !ok) return ok;
   std::vector<std::uint64_t> needless;
   {
     const MutexLock lock(house_mutex_);
