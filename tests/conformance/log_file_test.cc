@@ -3,9 +3,12 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <thread>
+#include <utility>
 
 #include "base/random.h"
 #include "base/text.h"
@@ -238,6 +241,45 @@ TEST_F(LogFile, CommitsGoOnWhereNoThreadCanBeHad) {
     return 0;
   };
   EXPECT_EXIT(::_exit(commits_without_threads()), ::testing::ExitedWithCode(0), "");
+}
+
+TEST_F(LogFile, WhatIsLeftOfASnapshotIsRemovedByTheNextOpening) {
+  put(*open().value(), "k", "v");
+  std::ofstream(path_ + "/snapshot.new") << "half of one";
+  EXPECT_EQ(get(*open().value(), "k").value, "v");
+  EXPECT_FALSE(fs::exists(path_ + "/snapshot.new"));
+}
+
+// In a process of its own: no file may be longer than a segment, as if the disk were full.
+TEST_F(LogFile, ASnapshotThatFailsLeavesNothingBehindAndIsMadeWhenItCanBe) {
+  store::LogOptions often = options();
+  {
+    const auto store = std::move(open().value());
+    const std::string filler(4000, 'x');
+    for (int i = 0; i < 400; ++i) put(*store, cat("k", i), filler, store::Sync::Relaxed);
+  }
+  often.snapshot_after = 100'000;
+  const auto fails_and_succeeds = [&] {
+    const auto store = std::move(open(often).value());
+    const auto commits_until = [&](bool trouble) {
+      const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+      while (store->examine().value().empty() == trouble || fs::exists(path_ + "/snapshot.new")) {
+        if (!store->commit({set("k0", "v")}, store::Sync::Relaxed)) return false;
+        if (std::chrono::steady_clock::now() > deadline) return false;
+      }
+      return true;
+    };
+    ::signal(SIGXFSZ, SIG_IGN);
+    rlimit limit{};
+    ::getrlimit(RLIMIT_FSIZE, &limit);
+    const rlim_t before = std::exchange(limit.rlim_cur, often.segment_size);
+    if (::setrlimit(RLIMIT_FSIZE, &limit) != 0 || !commits_until(true)) return 1;
+    limit.rlim_cur = before;
+    clock_.advance(Millis(10'000));
+    if (::setrlimit(RLIMIT_FSIZE, &limit) != 0 || !commits_until(false)) return 2;
+    return fs::file_size(path_ + "/snapshot") > often.segment_size ? 0 : 3;
+  };
+  EXPECT_EXIT(::_exit(fails_and_succeeds()), ::testing::ExitedWithCode(0), "");
 }
 
 // EVIDENCE-OF: G11

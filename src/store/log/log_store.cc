@@ -59,6 +59,7 @@ Result<std::unique_ptr<LogStore>> LogStore::open(const LogOptions& options, cons
 // What was made ahead of need is made again when it is needed: it may hold entries that were left
 // out.
 Status LogStore::start(log::Recovered&& recovered) {
+  log::remove_unfinished_snapshot(ground_->root);
   for (const std::uint64_t number : recovered.further) {
     ground_->root.remove(log::segment_name(number));
   }

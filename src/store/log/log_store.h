@@ -116,9 +116,9 @@ class LogStore final : public Store, public ManyCommits {
   std::atomic<bool> abandon_ = false;  // a snapshot that is under way
   log::Place snapshot_from_ GUARDED_BY(house_mutex_);
   std::uint64_t snapshot_bytes_ GUARDED_BY(house_mutex_) = 0;
-  std::uint64_t log_bytes_ GUARDED_BY(house_mutex_) = 0;   // written by the last snapshot's begin
-  std::uint64_t not_before_ GUARDED_BY(house_mutex_) = 0;  // a snapshot after one that failed
-  std::string trouble_ GUARDED_BY(house_mutex_);           // of the last try; empty: none
+  std::uint64_t log_bytes_ GUARDED_BY(house_mutex_) = 0;  // written by the last snapshot's begin
+  MonoTime not_before_ GUARDED_BY(house_mutex_){};        // the next try after one that failed
+  std::string trouble_ GUARDED_BY(house_mutex_);          // of the last try; empty: none
 
   Combiner<Pending> commits_;
 };

@@ -92,8 +92,9 @@ Result<Segment> make_segment(const os::Directory& root, const std::string& path,
   if (e == 0) e = os::sync_file(out.file.get());
   if (e == 0) e = root.rename(kSpare, segment_name(plan.number));
   if (e == 0) e = root.sync();
-  if (e != 0) return store_file_error("making room in", path, e);
-  return out;
+  if (e == 0) return out;
+  root.remove(kSpare);  // a full disk needs the space
+  return store_file_error("making room in", path, e);
 }
 
 Result<Segment> open_segment(const os::Directory& root, const std::string& path,

@@ -130,6 +130,12 @@ std::vector<BootRow> take_boots(RowReader& reader) {
   return out;
 }
 
+SnapshotWriter::~SnapshotWriter() {
+  if (staged_) remove_unfinished_snapshot(root_);
+}
+
+void remove_unfinished_snapshot(const os::Directory& root) { root.remove(kStaged); }
+
 Status SnapshotWriter::begin(const SnapshotHead& head) {
   if (const int e = root_.remove(kStaged); e != 0 && e != ENOENT) {
     return store_file_error("writing a snapshot of", path_, e);
@@ -137,6 +143,7 @@ Status SnapshotWriter::begin(const SnapshotHead& head) {
   if (const int e = root_.create(kStaged, 0600, file_)) {
     return store_file_error("writing a snapshot of", path_, e);
   }
+  staged_ = true;
   return write(EntryKind::Head, packed_head(head));
 }
 
@@ -171,6 +178,7 @@ Status SnapshotWriter::finish(std::uint64_t end) {
   if (auto done = write(EntryKind::End, packed); !done) return done;
   int e = os::sync_file(file_.get());
   if (e == 0) e = root_.rename(kStaged, kSnapshot);
+  if (e == 0) staged_ = false;
   if (e == 0) e = root_.sync();
   return e == 0 ? Status() : Status(store_file_error("writing a snapshot of", path_, e));
 }

@@ -32,6 +32,10 @@ class SnapshotWriter {
  public:
   SnapshotWriter(const os::Directory& root, std::string path)
       : root_(root), path_(std::move(path)) {}
+  // What was not finished goes: a full disk needs the space.
+  ~SnapshotWriter();
+  SnapshotWriter(const SnapshotWriter&) = delete;
+  SnapshotWriter& operator=(const SnapshotWriter&) = delete;
 
   Status begin(const SnapshotHead& head);
   // In the order of their keys.
@@ -49,6 +53,7 @@ class SnapshotWriter {
   const os::Directory& root_;
   const std::string path_;
   os::Fd file_;
+  bool staged_ = false;
   std::string rows_;
   std::uint64_t written_ = 0;
   std::uint64_t synced_ = 0;
@@ -63,5 +68,7 @@ struct Snapshot {
 // Code::Unavailable: it cannot be read, or is damaged.
 Result<Snapshot> read_snapshot(const os::Directory& root, const std::string& path, Table& table);
 bool has_snapshot(const os::Directory& root);
+// What somebody who died has left of one.
+void remove_unfinished_snapshot(const os::Directory& root);
 
 }  // namespace stint::store::log

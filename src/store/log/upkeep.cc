@@ -19,6 +19,7 @@ static_assert(kBytesInABlock + kRowsAtATime * (Store::kMaxKeyBytes + Store::kMax
               log::kMostBody);
 // A process that is about to go does without: it makes what it needs itself.
 constexpr unsigned kBatchesOfAStayer = 50;
+constexpr Millis kAfterTrouble{1000};
 // A log that has grown to this many times what calls for a snapshot is not left so at the end.
 constexpr std::uint64_t kTooLong = 4;
 
@@ -44,9 +45,7 @@ LogStore::~LogStore() {
 
 bool LogStore::snapshot_due() const {
   const MutexLock lock(house_mutex_);
-  const std::uint64_t written = writer_.written();
-  if (written < not_before_) return false;
-  return written - log_bytes_ > options_.snapshot_after + snapshot_bytes_ / 2;
+  return writer_.written() - log_bytes_ > options_.snapshot_after + snapshot_bytes_ / 2;
 }
 
 void LogStore::look_after() {
@@ -54,7 +53,7 @@ void LogStore::look_after() {
   if (!writer_.wants_segment() && !snapshot_due()) return;
   {
     const MutexLock lock(house_mutex_);
-    if (closing_ || called_) return;
+    if (closing_ || called_ || clock_.mono() < not_before_) return;
     called_ = true;
     if (!house_.joinable()) start_house();
   }
@@ -69,7 +68,7 @@ void LogStore::start_house() {
   } catch (const std::system_error& e) {
     called_ = false;
     trouble_ = cat("no thread for it: ", e.what());
-    batches_ = 0;
+    not_before_ = clock_.mono() + kAfterTrouble;
   }
 }
 
@@ -81,12 +80,16 @@ void LogStore::keep_house() {
       if (closing_) return;
     }
     Status done = writer_.prepare();
-    if (done && snapshot_due()) done = take_snapshot();
+    // Where there is no room for the log, a snapshot gives some back.
+    if (snapshot_due()) {
+      done = take_snapshot();
+      if (done) done = writer_.prepare();
+    }
     const MutexLock lock(house_mutex_);
     called_ = false;
     trouble_ = done ? "" : done.error().message;
-    // A full disk is not asked again at every commit.
-    if (!done) not_before_ = writer_.written() + options_.snapshot_after;
+    // A full disk is not asked again at every commit; nor left alone until commits go on.
+    if (!done) not_before_ = clock_.mono() + kAfterTrouble;
   }
 }
 
