@@ -1,98 +1,17 @@
 // log: only: what the disk may show after a crash, one process at a time, reboots, copies.
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
-#include <chrono>
-#include <csignal>
-#include <filesystem>
-#include <fstream>
 #include <thread>
-#include <utility>
 
 #include "base/random.h"
-#include "base/text.h"
 #include "service/store_life.h"
-#include "store/log/log_store.h"
-#include "tests/conformance/seam_fixture.h"
-#include "tests/conformance/stores.h"
+#include "tests/conformance/log_file_fixture.h"
 
 namespace stint::testing {
 namespace {
 
 namespace fs = std::filesystem;
-
-class LogFile : public ::testing::Test {
- protected:
-  using Opened = Result<std::unique_ptr<store::LogStore>>;
-
-  store::LogOptions options() const {
-    store::LogOptions out;
-    out.path = path_;
-    out.clock_name = {.boot_id = "boot-1", .time_namespace = "time:[1]", .machine_id = "machine-1"};
-    out.busy = Millis(0);
-    out.segment_size = store::LogOptions::kSmallestSegment;
-    return out;
-  }
-  Opened open(const store::LogOptions& chosen) { return store::LogStore::open(chosen, clock_); }
-  Opened open() { return open(options()); }
-  Opened open_on_boot(std::string boot) {
-    store::LogOptions chosen = options();
-    chosen.clock_name.boot_id = std::move(boot);
-    return open(chosen);
-  }
-  template <class T>
-  static void expect_unavailable(const Result<T>& result, std::string_view why) {
-    ASSERT_FALSE(result.has_value());
-    EXPECT_EQ(result.error().code, Code::Unavailable);
-    EXPECT_NE(result.error().message.find(why), std::string::npos) << result.error().message;
-  }
-  static void put(store::Store& store, const std::string& key, const std::string& value,
-                  store::Sync sync = store::Sync::Durable) {
-    ASSERT_TRUE(store.commit({set(key, value)}, sync));
-  }
-  static void start(store::Store& store, const std::string& key, Millis ttl) {
-    ASSERT_TRUE(
-        store.commit({timed(set(key, "v"), Step::TimerOp::Start, ttl)}, store::Sync::Durable));
-  }
-  static store::Entry get(store::Store& store, const std::string& key) {
-    return store.read({key}).value().entries.front();
-  }
-
-  std::string segment(int number) const {
-    const std::string digits = std::to_string(number);
-    return cat(path_, "/log.", std::string(16 - digits.size(), '0'), digits);
-  }
-  static std::string content(const std::string& file) {
-    std::ifstream in(file, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
-  // Where this text stands in the first segment; it must be there once.
-  std::size_t find_in_log(std::string_view text) const {
-    const std::string bytes = content(segment(1));
-    const std::size_t at = bytes.find(text);
-    EXPECT_NE(at, std::string::npos);
-    EXPECT_EQ(bytes.find(text, at + 1), std::string::npos);
-    return at;
-  }
-  static void overwrite(const std::string& file, std::size_t at, std::string_view bytes) {
-    std::fstream out(file, std::ios::binary | std::ios::in | std::ios::out);
-    out.seekp(static_cast<std::streamoff>(at));
-    out << bytes;
-  }
-  // Reads every file twice: what was refused is left as it was.
-  std::map<std::string, std::string> all_files() const {
-    std::map<std::string, std::string> out;
-    for (const auto& file : fs::directory_iterator(path_)) {
-      if (file.path().filename() != "lock") out[file.path()] = content(file.path());
-    }
-    return out;
-  }
-
-  TemporaryDirectory directory_;
-  std::string path_ = directory_.path() + "/store";
-  FakeClock clock_;
-};
 
 TEST_F(LogFile, MakesTheStoreOnceForItsUserOnly) {
   EXPECT_TRUE(open().value()->opening().created);
@@ -172,114 +91,6 @@ TEST_F(LogFile, EverySnapshotAndEveryLogBehindItGiveTheSameRecords) {
     put(*store, "filler", filler, store::Sync::Relaxed);
   }
   EXPECT_FALSE(fs::exists(segment(1)));
-}
-
-// Blocks that end anywhere in what is read at a time.
-// EVIDENCE-OF: G11
-TEST_F(LogFile, ASnapshotOfTheLargestRecordsIsReadBack) {
-  constexpr int kRows = 6000;
-  const auto key = [](int i) {
-    const std::string digits = std::to_string(10'000 + i);
-    return digits + std::string(store::Store::kMaxKeyBytes - digits.size(), 'k');
-  };
-  {
-    store::LogOptions never = options();
-    never.snapshot_after = std::uint64_t{1} << 40U;
-    const auto store = std::move(open(never).value());
-    for (int i = 0; i < kRows; ++i) {
-      put(*store, key(i), std::string(store::Store::kMaxValueBytes, 'v'), store::Sync::Relaxed);
-    }
-  }
-  store::LogOptions at_the_close = options();
-  at_the_close.snapshot_after = 1;
-  ASSERT_TRUE(open(at_the_close));
-  ASSERT_GT(fs::file_size(path_ + "/snapshot"), kRows * store::Store::kMaxValueBytes);
-  const auto store = open();
-  ASSERT_TRUE(store) << store.error().message;
-  EXPECT_EQ((*store)->scan(under("1", "", kRows + 1)).value().entries.size(), kRows);
-}
-
-// EVIDENCE-OF: G11
-TEST_F(LogFile, SegmentsOfAnotherSizeAreNotUsedAgain) {
-  const std::string filler(4000, 'x');
-  const auto sized = [&](int megabytes) {
-    store::LogOptions out = options();
-    out.segment_size = store::LogOptions::kSmallestSegment * static_cast<unsigned>(megabytes);
-    out.snapshot_after = 20'000;
-    return out;
-  };
-  int last = 0;
-  for (const int megabytes : {2, 1, 3, 1}) {
-    const auto store = open(sized(megabytes));
-    ASSERT_TRUE(store) << store.error().message;
-    EXPECT_EQ(get(**store, "filler").present(), last > 0);
-    // Through several segments: those from before are free by then, and their turn has come.
-    for (int i = 0; i < 20'000 && !fs::exists(segment(last + 7)); ++i) {
-      put(**store, "filler", filler, store::Sync::Relaxed);
-    }
-    ASSERT_TRUE(fs::exists(segment(last + 7)));
-    last += 7;
-  }
-  EXPECT_TRUE(open(sized(2)));
-}
-
-// In a process of its own: too little address space for the stack of one more thread.
-TEST_F(LogFile, CommitsGoOnWhereNoThreadCanBeHad) {
-  const auto commits_without_threads = [this] {
-    const auto store = std::move(open().value());
-    std::ifstream statm("/proc/self/statm");
-    std::uint64_t pages = 0;
-    statm >> pages;
-    rlimit limit{};
-    ::getrlimit(RLIMIT_AS, &limit);
-    limit.rlim_cur = pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) + (4U << 20U);
-    if (::setrlimit(RLIMIT_AS, &limit) != 0) return 2;
-    const std::string filler(4000, 'x');
-    for (int i = 0; i < 600; ++i) {
-      if (!store->commit({set("filler", filler)}, store::Sync::Relaxed)) return 1;
-    }
-    return 0;
-  };
-  EXPECT_EXIT(::_exit(commits_without_threads()), ::testing::ExitedWithCode(0), "");
-}
-
-TEST_F(LogFile, WhatIsLeftOfASnapshotIsRemovedByTheNextOpening) {
-  put(*open().value(), "k", "v");
-  std::ofstream(path_ + "/snapshot.new") << "half of one";
-  EXPECT_EQ(get(*open().value(), "k").value, "v");
-  EXPECT_FALSE(fs::exists(path_ + "/snapshot.new"));
-}
-
-// In a process of its own: no file may be longer than a segment, as if the disk were full.
-TEST_F(LogFile, ASnapshotThatFailsLeavesNothingBehindAndIsMadeWhenItCanBe) {
-  store::LogOptions often = options();
-  {
-    const auto store = std::move(open().value());
-    const std::string filler(4000, 'x');
-    for (int i = 0; i < 400; ++i) put(*store, cat("k", i), filler, store::Sync::Relaxed);
-  }
-  often.snapshot_after = 100'000;
-  const auto fails_and_succeeds = [&] {
-    const auto store = std::move(open(often).value());
-    const auto commits_until = [&](bool trouble) {
-      const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-      while (store->examine().value().empty() == trouble || fs::exists(path_ + "/snapshot.new")) {
-        if (!store->commit({set("k0", "v")}, store::Sync::Relaxed)) return false;
-        if (std::chrono::steady_clock::now() > deadline) return false;
-      }
-      return true;
-    };
-    ::signal(SIGXFSZ, SIG_IGN);
-    rlimit limit{};
-    ::getrlimit(RLIMIT_FSIZE, &limit);
-    const rlim_t before = std::exchange(limit.rlim_cur, often.segment_size);
-    if (::setrlimit(RLIMIT_FSIZE, &limit) != 0 || !commits_until(true)) return 1;
-    limit.rlim_cur = before;
-    clock_.advance(Millis(10'000));
-    if (::setrlimit(RLIMIT_FSIZE, &limit) != 0 || !commits_until(false)) return 2;
-    return fs::file_size(path_ + "/snapshot") > often.segment_size ? 0 : 3;
-  };
-  EXPECT_EXIT(::_exit(fails_and_succeeds()), ::testing::ExitedWithCode(0), "");
 }
 
 // EVIDENCE-OF: G11
