@@ -144,6 +144,22 @@ TEST_F(LogFile, DamageInTheMiddleIsRefusedAndLeftAsItWas) {
   EXPECT_EQ(all_files(), before);
 }
 
+// Nobody was promised a sync of it, but the log went on in the next segment.
+// EVIDENCE-OF: G11
+TEST_F(LogFile, DamageAtTheEndOfASegmentIsRefusedWhenTheLogGoesOnBehindIt) {
+  {
+    const auto store = std::move(open().value());
+    const std::string filler(4000, 'x');
+    for (int i = 0; i < 300; ++i) {
+      put(*store, "filler", cat("value-of-", i, filler), store::Sync::Relaxed);
+    }
+  }
+  ASSERT_NE(content(segment(2)).find("value-of-"), std::string::npos);
+  overwrite(segment(1), content(segment(1)).rfind("value-of-"), "X");
+  expect_unavailable(open_on_boot("boot-2"), "is damaged");
+  EXPECT_TRUE(fs::exists(segment(2)));
+}
+
 TEST_F(LogFile, ADamagedMissingOrShortPartIsRefused) {
   {
     const auto store = std::move(open().value());

@@ -56,17 +56,19 @@ Status LogWriter::write_locked(const std::vector<Draft>& drafts, bool sync, bool
   std::string here;
   std::string there;  // in the next segment
   bool rolls = false;
+  std::uint64_t known = synced_;
   for (const Draft& draft : drafts) {
     const std::size_t size = entry_size(draft.body.size());
     if (!rolls && last.offset + size > segment_.size) {
       rolls = true;
+      known = last.number;  // `there` is written after a sync of all that is before it
       last.segment += 1;
       last.offset = kSegmentHead;
     }
     LogEntry entry;
     entry.number = ++last.number;
     entry.before = last.check;
-    entry.synced = synced_;
+    entry.synced = known;
     entry.session = session_;
     entry.mark = draft.mark;
     entry.body = draft.body;
@@ -78,6 +80,7 @@ Status LogWriter::write_locked(const std::vector<Draft>& drafts, bool sync, bool
   if (rolls) {
     // Whatever stands in a segment says that the one before it is synced.
     if (const int e = os::sync_data(segment_.file.get())) return spoil(e);
+    synced_ = known;
     segment_ = std::move(*next_);
     next_.reset();
     if (const int e = os::write_at(segment_.file.get(), kSegmentHead, there)) return spoil(e);
