@@ -34,6 +34,22 @@ Status check_alone(const os::Directory& root, const std::string& path) {
   return {};
 }
 
+// With their names synced: a store whose directory a power cut takes would be made anew.
+Status make_root(const std::string& path) {
+  std::vector<std::string> parents;
+  for (std::string at = path; at != "." && !os::exists(at); at = os::parent_of(at)) {
+    parents.push_back(os::parent_of(at));
+  }
+  if (auto made = os::make_directories(path); !made) return made;
+  for (const std::string& parent : parents) {
+    os::Directory directory;
+    int e = os::Directory::open(parent, directory);
+    if (e == 0) e = directory.sync();
+    if (e != 0) return store_file_error("making", path, e);
+  }
+  return {};
+}
+
 Status open_root(const LogOptions& options, Ground& ground) {
   const auto missing = [&] {
     return unavailable(cat("there is no store at ", quoted(options.path)));
@@ -41,7 +57,7 @@ Status open_root(const LogOptions& options, Ground& ground) {
   int e = os::Directory::open(options.path, ground.root);
   if (e == ENOENT) {
     if (!options.may_create) return missing();
-    if (auto made = os::make_directories(options.path); !made) return made;
+    if (auto made = make_root(options.path); !made) return made;
     e = os::Directory::open(options.path, ground.root);
   }
   if (e == ENOTDIR) return unavailable(cat(quoted(options.path), " is not a directory"));
