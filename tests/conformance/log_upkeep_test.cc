@@ -123,5 +123,18 @@ TEST_F(LogUpkeep, ASnapshotThatFailsLeavesNothingBehindAndIsMadeWhenItCanBe) {
   EXPECT_EXIT(::_exit(fails_and_succeeds()), ::testing::ExitedWithCode(0), "");
 }
 
+TEST_F(LogUpkeep, AWatchWithoutADescriptorIsAnError) {
+  const auto store = std::move(open().value());
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit none = before;
+  none.rlim_cur = 0;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const auto refused = store->watch("k");
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_FALSE(refused);
+  EXPECT_TRUE(store->watch("k"));
+}
+
 }  // namespace
 }  // namespace stint::testing

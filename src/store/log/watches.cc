@@ -4,8 +4,8 @@ namespace stint::store::log {
 
 class Watches::Registered final : public Watch {
  public:
-  Registered(std::shared_ptr<Watches> watches, std::string_view key)
-      : watches_(std::move(watches)) {
+  Registered(std::shared_ptr<Watches> watches, std::string_view key, os::EventFd event)
+      : watches_(std::move(watches)), event_(std::move(event)) {
     const MutexLock lock(watches_->mutex_);
     place_ = watches_->all_.emplace(key, &event_);
   }
@@ -25,8 +25,11 @@ class Watches::Registered final : public Watch {
   All::iterator place_;
 };
 
-std::unique_ptr<Watch> Watches::add(const std::shared_ptr<Watches>& all, std::string_view key) {
-  return std::make_unique<Registered>(all, key);
+Result<std::unique_ptr<Watch>> Watches::add(const std::shared_ptr<Watches>& all,
+                                            std::string_view key) {
+  auto event = os::EventFd::make();
+  if (!event) return event.error();
+  return std::make_unique<Registered>(all, key, std::move(*event));
 }
 
 bool Watches::anyone() const {

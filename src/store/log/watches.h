@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/mutex.h"
+#include "base/result.h"
 #include "base/watch.h"
 #include "os/fd.h"
 
@@ -16,7 +17,9 @@ namespace stint::store::log {
 
 class Watches {
  public:
-  static std::unique_ptr<Watch> add(const std::shared_ptr<Watches>& all, std::string_view key);
+  // Errors: out of descriptors.
+  static Result<std::unique_ptr<Watch>> add(const std::shared_ptr<Watches>& all,
+                                            std::string_view key);
   void wake(std::string_view key);
   bool anyone() const;
 
