@@ -142,6 +142,9 @@ Result<std::uint64_t> LogStore::write_rows(log::SnapshotWriter& writer) {
     }
     if (more && writer.waiting() < kBytesInABlock) continue;
     if (auto done = writer.flush(); !done) return done.error();
+    // Commits that go on meanwhile would wait for the next segment. One that cannot be made is told
+    // to who needs it; the snapshot may give room back.
+    if (batches_ > kBatchesOfAStayer) (void)writer_.prepare();
   }
   return end;
 }
