@@ -10,10 +10,8 @@
 #include <condition_variable>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <thread>
-#include <unordered_map>
 #include <vector>
 
 #include "base/mutex.h"

@@ -75,7 +75,10 @@ Error in_use(const Ground& ground) {
     const auto number = parse_digits(trim(pid));
     const bool here = number && *number > 0 && *number < (1U << 30U) &&
                       os::process_state(static_cast<int>(*number)) != 0;
-    if (here) who = os::describe_process(static_cast<int>(*number));
+    // The number is of the container that wrote it, which may be another than this.
+    if (here) {
+      who = cat(os::describe_process(static_cast<int>(*number)), ", if it runs in this container");
+    }
   }
   return unavailable(cat("the store ", quoted(ground.path), " is in use by ", who,
                          ": a log: store belongs to one process at a time. If that is a stint "

@@ -132,7 +132,9 @@ class Replay {
       return damaged_error(path_, cat("entry ", out_.end.number + 1,
                                       " of its log does not fit its checksum or is missing, and "
                                       "entry ",
-                                      entry->number, " stands behind it"));
+                                      entry->number,
+                                      " stands behind it. A disk that failed to write looks the "
+                                      "same"));
     }
     return {};
   }

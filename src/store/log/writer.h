@@ -66,6 +66,8 @@ class LogWriter {
   Mutex making_;  // held while a segment is made; taken before mutex_
   std::vector<std::uint64_t> free_ GUARDED_BY(making_);
 
+  // Held over writes and syncs, so that they are one after another: what is behind a failed one is
+  // never written. Readers of the records do not need it.
   mutable Mutex mutex_;
   Segment segment_ GUARDED_BY(mutex_);
   std::optional<Segment> next_ GUARDED_BY(mutex_);
