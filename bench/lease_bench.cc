@@ -61,13 +61,15 @@ class Raw {
 };
 
 struct World {
+  explicit World(std::string kind) : kind_of_store(std::move(kind)) {}
+  std::string kind_of_store;  // "sqlite", "log"
   test::TempDir dir;
   os::SystemClock clock;
   os::SystemRandom random;
   std::unique_ptr<app::Opened> opened = open();
 
   std::unique_ptr<app::Opened> open() {
-    auto url = app::parse_store_url(cat("sqlite:", dir.file("bench.db")));
+    auto url = app::parse_store_url(cat(kind_of_store, ":", dir.file("bench.db")));
     CHECK(url, "url");
     auto made =
         app::Opened::open({.url = *url, .state_directory = dir.file("state")}, clock, random);
@@ -111,7 +113,7 @@ double threaded_rate(World& world, int threads, int each) {
 }
 
 bool pair_lines() {
-  World world;
+  World world("sqlite");
   Raw raw(world.dir.file("raw.db"));
   Comparison single{"acquire+release, one thread, grant synced",
                     "pairs/s",
@@ -183,12 +185,25 @@ Costs costs(World& world, const std::string& name) {
   return out;
 }
 
-bool scale_lines(int large) {
-  World small_world;
-  World large_world;
+// The store is closed, and opened again with all that is in it, until it gives a grant.
+bool restart_line(World& world, int large) {
+  Measure line{cat("restart of ", world.kind_of_store, ": with ", large, " leases"), "s", {}, 3};
+  for (int round = 0; round < kRounds; ++round) {
+    world.opened.reset();
+    line.values.push_back(seconds_of([&] {
+      world.opened = world.open();
+      acquire(world, cat("restart/", round));
+    }));
+  }
+  return print(line);
+}
+
+bool scale_lines(int large, const std::string& kind) {
+  World small_world(kind);
+  World large_world(kind);
   fill(small_world, 1000);
   fill(large_world, large);
-  const std::string at = cat(" at ", large, " leases");
+  const std::string at = cat(" on ", kind, ": at ", large, " leases");
   Comparison acquired{"acquire" + at, "us", "at 1000, us", {}, {}, Goal::AtMost, 1.3};
   Comparison renewed{"renew" + at, "us", "at 1000, us", {}, {}, Goal::AtMost, 1.3};
   Comparison listed{"ls PREFIX of 100" + at, "us", "at 1000, us", {}, {}, Goal::AtMost, 1.3};
@@ -206,7 +221,8 @@ bool scale_lines(int large) {
   }
   const bool one = print(acquired);
   const bool two = print(renewed);
-  return print(listed) && one && two;
+  const bool three = print(listed);
+  return restart_line(large_world, large) && one && two && three;
 }
 
 // posix_spawn and wait, nothing else: what a shell would do.
@@ -246,7 +262,8 @@ bool run_line(const std::string& stint) {
 }  // namespace
 }  // namespace stint::bench
 
-// lease_bench STINT [LARGE [run|pairs|scale]]: the table on stdout; exit 1 if a goal is missed.
+// lease_bench STINT [LARGE [run|pairs|scale|scale-log]]: the table on stdout; exit 1 if a goal is
+// missed.
 int main(int argc, char** argv) {
   using namespace stint::bench;
   if (argc < 2) return 2;
@@ -256,6 +273,7 @@ int main(int argc, char** argv) {
   bool ok = true;
   if (only.empty() || only == "run") ok = run_line(argv[1]) && ok;
   if (only.empty() || only == "pairs") ok = pair_lines() && ok;
-  if (only.empty() || only == "scale") ok = scale_lines(large) && ok;
+  if (only.empty() || only == "scale") ok = scale_lines(large, "sqlite") && ok;
+  if (only.empty() || only == "scale-log") ok = scale_lines(large, "log") && ok;
   return ok ? 0 : 1;
 }

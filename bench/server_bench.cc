@@ -163,8 +163,8 @@ class EtcdTalk final : public Talk {
 // The real program, with a key.
 class Serve {
  public:
-  Serve(const std::string& stint, const std::string& threads) {
-    const std::string store = cat("sqlite:", dir_.file("store.db"));
+  Serve(const std::string& stint, const std::string& threads, std::string_view kind) {
+    const std::string store = cat(kind, ":", dir_.file("store"));
     const auto made =
         test::run({.argv = {stint, "key", "create", "bench", "--allow", "acquire,read", "-q"},
                    .env = {{"STINT_STORE", store}, {"XDG_STATE_HOME", dir_.path()}}});
@@ -201,54 +201,96 @@ Comparison line(std::string name, std::string theirs, Goal goal, double bound) {
   return out;
 }
 
+// What one kind of store is held to.
+struct Bounds {
+  double redis;
+  double etcd;
+};
+
+// One server and its five lines of the table.
+class Contender {
+ public:
+  Contender(const std::string& stint, const std::string& threads, const std::string& kind,
+            const Bounds& bounds)
+      : serve_(stint, threads, kind),
+        pairs_(line(cat("serve ", kind, ": acquire/release, 64 connections"),
+                    "Redis always, SET NX + Lua", Goal::AtLeast, bounds.redis)),
+        against_etcd_(line(cat("serve ", kind, ": acquire/release, 64 connections"),
+                           "etcd transactions", Goal::AtLeast, bounds.etcd)),
+        renewals_(
+            line(cat("serve ", kind, ": renewals one by one"), "its own pairs", Goal::AtLeast, 1)),
+        batches_(
+            line(cat("serve ", kind, ": renewals by 100"), "its own pairs", Goal::AtLeast, 10)),
+        late_(line(cat("serve ", kind, ": p99 of a renewal, us"), "Redis always' p99", Goal::AtMost,
+                   1)) {
+    late_.ours = "us";
+  }
+
+  void run_pairs() { pairs_result_ = run(0); }
+  void run_rest(const LoadResult& redis, const LoadResult& etcd) {
+    const LoadResult one = run(1);
+    const LoadResult many = run(100);
+    const double pairs = pairs_result_.per_second;
+    pairs_.add(pairs, redis.per_second);
+    against_etcd_.add(pairs, etcd.per_second);
+    renewals_.add(one.per_second, pairs);
+    batches_.add(many.per_second * 100, pairs);
+    late_.add(one.p99_us, redis.p99_us);
+  }
+  bool tell() const {
+    bool fine = print(pairs_);
+    fine &= print(against_etcd_);
+    fine &= print(renewals_);
+    fine &= print(batches_);
+    fine &= print(late_);
+    return fine;
+  }
+
+ private:
+  LoadResult run(std::size_t renewals) {
+    ++round_;
+    return run_load(serve_.port, kConnections, kTime, [&](std::size_t i) {
+      // Pairs: the same names in every round; renewals: new ones.
+      const std::string name = renewals == 0 ? cat("pair/", i) : cat("renew/", round_, "/", i);
+      return std::make_unique<StintTalk>(name, serve_.key, renewals);
+    });
+  }
+
+  Serve serve_;
+  int round_ = 0;
+  LoadResult pairs_result_;
+  Comparison pairs_;
+  Comparison against_etcd_;
+  Comparison renewals_;
+  Comparison batches_;
+  Comparison late_;
+};
+
 int compare(const std::string& stint, const std::string& threads) {
-  Serve serve(stint, threads);
   test::RedisServer redis;
   CHECK(redis.start(), "Redis does not start");
   test::EtcdCluster etcd(1);
   CHECK(etcd.start(), "etcd does not start");
   const std::uint16_t etcd_port = static_cast<std::uint16_t>(
       std::atoi(etcd.hosts().substr(etcd.hosts().rfind(':') + 1).c_str()));
-  int round_number = 0;
-  const auto ours = [&](std::size_t renewals) {
-    ++round_number;
-    return run_load(serve.port, kConnections, kTime, [&](std::size_t i) {
-      // Pairs: the same names in every round; renewals: new ones.
-      const std::string name =
-          renewals == 0 ? cat("pair/", i) : cat("renew/", round_number, "/", i);
-      return std::make_unique<StintTalk>(name, serve.key, renewals);
-    });
-  };
-  Comparison pairs = line("serve: acquire/release, 64 connections", "Redis always, SET NX + Lua",
-                          Goal::AtLeast, 0.6);
-  Comparison against_etcd =
-      line("serve: acquire/release, 64 connections", "etcd transactions", Goal::AtLeast, 4);
-  Comparison renewals = line("serve: renewals one by one", "its own pairs", Goal::AtLeast, 1);
-  Comparison batches = line("serve: renewals by 100", "its own pairs", Goal::AtLeast, 10);
-  Comparison late = line("serve: p99 of a renewal, us", "Redis always' p99", Goal::AtMost, 1);
-  late.ours = "us";
+  std::vector<std::unique_ptr<Contender>> contenders;
+  contenders.push_back(
+      std::make_unique<Contender>(stint, threads, "sqlite", Bounds{.redis = 0.6, .etcd = 4}));
+  contenders.push_back(
+      std::make_unique<Contender>(stint, threads, "log", Bounds{.redis = 1, .etcd = 8}));
   for (int i = 0; i < kRounds; ++i) {
     const LoadResult theirs = run_load(redis.port(), kConnections, kTime, [](std::size_t n) {
       return std::make_unique<RedisTalk>(cat("bench/", n));
     });
-    const LoadResult mine = ours(0);
+    for (const auto& one : contenders) one->run_pairs();
     const LoadResult slow = run_load(etcd_port, kConnections, kTime, [](std::size_t n) {
       return std::make_unique<EtcdTalk>(cat("bench/", n));
     });
-    const LoadResult one = ours(1);
-    const LoadResult many = ours(100);
-    pairs.add(mine.per_second, theirs.per_second);
-    against_etcd.add(mine.per_second, slow.per_second);
-    renewals.add(one.per_second, mine.per_second);
-    batches.add(many.per_second * 100, mine.per_second);
-    late.add(one.p99_us, theirs.p99_us);
+    for (const auto& one : contenders) one->run_rest(theirs, slow);
   }
   print_header();
-  bool fine = print(pairs);
-  fine &= print(against_etcd);
-  fine &= print(renewals);
-  fine &= print(batches);
-  fine &= print(late);
+  bool fine = true;
+  for (const auto& one : contenders) fine &= one->tell();
   return fine ? 0 : 1;
 }
 

@@ -6,6 +6,7 @@
 #include "os/pause.h"
 #include "os/program.h"
 #include "service/records.h"
+#include "store/shared_store.h"
 
 namespace stint::app {
 namespace {
@@ -46,6 +47,46 @@ Result<probe::Tally> contest_of_processes(const OpenOptions& options,
   return sum_of(tallies);
 }
 
+// A store of one process at a time is opened once, and contended for within this one.
+bool one_process(const OpenOptions& options) { return options.url.scheme == "log"; }
+
+class OnlyOpening {
+ public:
+  OnlyOpening(const OpenOptions& options, const Clock& clock) : options_(options), clock_(clock) {}
+
+  Result<std::unique_ptr<store::Store>> open() {
+    std::shared_ptr<store::Store> store = store_.lock();
+    if (!store) {
+      auto opened = open_store(options_, clock_);
+      if (!opened) return opened.error();
+      store = std::move(*opened);
+      store_ = store;
+    }
+    return std::unique_ptr<store::Store>(std::make_unique<store::SharedStore>(store));
+  }
+
+  Result<probe::Tally> contest(const probe::Contest& contest) {
+    auto store = open();
+    if (!store) return store.error();
+    const auto count = static_cast<std::size_t>(contest.contenders);
+    std::vector<Result<probe::Tally>> tallies(count, Error{});
+    std::vector<std::thread> threads;
+    for (std::size_t i = 0; i < count; ++i) {
+      threads.emplace_back([&, i] {
+        tallies[i] = probe::contend(**store, contest, [](Nanos length) { os::pause_for(length); });
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    return sum_of(tallies);
+  }
+
+ private:
+  const OpenOptions& options_;
+  const Clock& clock_;
+  std::weak_ptr<store::Store> store_;  // closed with the last opening
+};
+
+// Which life the store is in, and who would notice if it went back in time.
 void tell_generation(const OpenOptions& options, const Clock& clock, Random& random,
                      const std::function<void(const store::Finding&)>& tell) {
   auto opened = Opened::open(options, clock, random);
@@ -83,17 +124,21 @@ store::Finding generation_finding(const std::string& generation, bool remembered
 
 Status examine_store(const OpenOptions& options, const Environment& environment, const Clock& clock,
                      Random& random, const std::function<void(const store::Finding&)>& tell) {
+  OnlyOpening only(options, clock);
+  const bool alone = one_process(options);
   const probe::Practice practice{
-      .open = [&] { return open_store(options, clock); },
+      .open = [&] { return alone ? only.open() : open_store(options, clock); },
       .contest =
           [&](const probe::Contest& contest) {
-            return contest_of_processes(options, environment, contest);
+            return alone ? only.contest(contest)
+                         : contest_of_processes(options, environment, contest);
           },
       .wait = [](int fd, MonoTime until) { return bool{os::wait_readable({fd}, until).front()}; },
       .pause = [](Nanos length) { os::pause_for(length); },
       .clock = clock,
       .random = random,
-      .tell = tell};
+      .tell = tell,
+      .contenders = alone ? "threads" : "processes"};
   if (auto done = probe::examine(practice); !done) return done;
   tell_generation(options, clock, random, tell);
   return {};

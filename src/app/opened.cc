@@ -1,5 +1,7 @@
 #include "app/opened.h"
 
+#include <algorithm>
+
 #include "app/modules.h"
 #include "base/text.h"
 #include "client/client.h"
@@ -12,6 +14,7 @@
 #include "service/queue_service.h"
 #include "service/slot_service.h"
 #include "store/dir/dir_store.h"
+#include "store/log/log_store.h"
 #include "store/memory/memory_store.h"
 #include "store/sqlite/sqlite_store.h"
 
@@ -19,6 +22,7 @@ namespace stint::app {
 namespace {
 
 constexpr Millis kDefaultTimeout{5000};
+constexpr Millis kLongestWaitForALog{1000};
 constexpr std::size_t kDefaultKeptEvents = 100'000;
 
 std::optional<std::string> option(const StoreUrl& url, const std::string& name) {
@@ -75,6 +79,44 @@ Result<std::unique_ptr<store::Store>> open_directory(const StoreUrl& url, const 
   return std::unique_ptr<store::Store>(std::move(*store));
 }
 
+// Leaves `out` as it is where the URL says nothing.
+Status read_kilobytes(const StoreUrl& url, const std::string& name, std::uint64_t least,
+                      std::uint64_t& out) {
+  const auto text = option(url, name);
+  if (!text) return {};
+  constexpr std::uint64_t kKilobyte = 1024;
+  constexpr std::uint64_t kMost = 1U << 20U;
+  const auto number = parse_digits(*text);
+  if (!number || *number > kMost || *number * kKilobyte < least) {
+    return invalid(cat(name, " is a whole number from ", least / kKilobyte, " to ", kMost));
+  }
+  out = *number * kKilobyte;
+  return {};
+}
+
+Result<std::unique_ptr<store::Store>> open_log(const StoreUrl& url, const UrlOptions& parsed,
+                                               const Clock& clock, bool may_create,
+                                               bool accept_copy) {
+  store::LogOptions options;
+  options.path = url.path;
+  options.clock_name = os::clock_name();
+  // A server that has it will not let go of it.
+  options.busy = std::min(parsed.timeout, kLongestWaitForALog);
+  options.may_create = may_create;
+  options.accept_copy = accept_copy;
+  if (auto ok = read_kilobytes(url, "segment_kb", store::LogOptions::kSmallestSegment,
+                               options.segment_size);
+      !ok) {
+    return ok.error();
+  }
+  if (auto ok = read_kilobytes(url, "snapshot_kb", 1024, options.snapshot_after); !ok) {
+    return ok.error();
+  }
+  auto store = store::LogStore::open(options, clock);
+  if (!store) return store.error();
+  return std::unique_ptr<store::Store>(std::move(*store));
+}
+
 bool is_server(const StoreUrl& url) { return url.scheme == "http" || url.scheme == "https"; }
 
 Result<std::unique_ptr<store::Store>> open_by(const OpenOptions& options, const UrlOptions& parsed,
@@ -94,6 +136,7 @@ Result<std::unique_ptr<store::Store>> open_by(const OpenOptions& options, const 
         url.module, {.address = url, .timeout = parsed.timeout, .may_create = may_create}, clock);
   }
   if (url.scheme == "dir") return open_directory(url, parsed, clock, may_create, accept_copy);
+  if (url.scheme == "log") return open_log(url, parsed, clock, may_create, accept_copy);
   const store::SqliteOptions sqlite{.path = url.path,
                                     .clock_name = os::clock_name(),
                                     .busy = parsed.timeout,

@@ -37,6 +37,7 @@ const std::vector<Scheme>& schemes() {
   static const std::vector<Scheme> all = {
       {"sqlite", "", Form::Path, "sqlite:/path/stint.db", {}},
       {"dir", "", Form::Path, "dir:/mnt/shared/stint", {"poll", "view"}},
+      {"log", "", Form::Path, "log:/var/lib/stint/store", {"segment_kb", "snapshot_kb"}},
       {"memory", "", Form::Nothing, "memory:", {}},
       {"postgres", "postgres", Form::Network, "postgres://user@host/database", kPostgresOptions},
       {"postgresql", "postgres", Form::Network, "postgresql://user@host/database",

@@ -21,7 +21,7 @@ struct StoreUrl : store::Address {
   std::string identity() const;
 };
 
-// Unknown schemes and options are errors. sqlite: and dir: paths are made absolute.
+// Unknown schemes and options are errors. Paths are made absolute.
 Result<StoreUrl> parse_store_url(std::string_view text);
 
 }  // namespace stint::app

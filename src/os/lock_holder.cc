@@ -29,6 +29,14 @@ char process_state(int pid) {
   return (*stat)[after_name + 2];
 }
 
+std::string describe_process(int pid) {
+  std::string out = cat("process ", pid, " (", trim(command_line(pid)), ")");
+  const char state = process_state(pid);
+  if (state == 'T' || state == 't') out += ", which is stopped";
+  if (state == 'D') out += ", which waits for a disk";
+  return out;
+}
+
 std::string describe_lock_holder(const std::string& path, long byte) {
   const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (fd < 0) return {};
@@ -39,11 +47,7 @@ std::string describe_lock_holder(const std::string& path, long byte) {
   lock.l_len = 1;
   if (::fcntl(fd, F_GETLK, &lock) != 0 || lock.l_type == F_UNLCK) return {};
   if (lock.l_pid <= 0) return "a process in another container";
-  std::string out = cat("process ", lock.l_pid, " (", trim(command_line(lock.l_pid)), ")");
-  const char state = process_state(lock.l_pid);
-  if (state == 'T' || state == 't') out += ", which is stopped";
-  if (state == 'D') out += ", which waits for a disk";
-  return out;
+  return describe_process(lock.l_pid);
 }
 
 }  // namespace stint::os

@@ -10,6 +10,9 @@ namespace stint::os {
 // drops all POSIX locks that this process has on it, SQLite's too.
 std::string describe_lock_holder(const std::string& path, long byte);
 
+// The same words, of a process that is known.
+std::string describe_process(int pid);
+
 // 'R', 'S', 'T' ... from /proc; 0 if there is no such process.
 char process_state(int pid);
 

@@ -13,6 +13,7 @@
 #include "store/sqlite/sqlite_store.h"
 #include "tests/conformance/site_dir.h"
 #include "tests/conformance/site_etcd.h"
+#include "tests/conformance/site_log.h"
 #include "tests/conformance/site_postgres.h"
 #include "tests/conformance/site_redis.h"
 #include "tests/support/lying_stores.h"
@@ -76,6 +77,7 @@ const std::vector<StoreCase>& stores() {
   static const std::vector<StoreCase> all = {
       {"memory", [] { return std::make_unique<MemorySite>(); }, false},
       {"dir", make_dir_site, true},
+      {"log", make_log_site, true},
       {"sqlite", [] { return std::make_unique<SqliteSite>(); }, true},
       {"redis", make_redis_site, true},
       {"etcd", make_etcd_site, true},

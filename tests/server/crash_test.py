@@ -184,7 +184,15 @@ def progress(load, more=20):
 class Crash(TestCase):
     # EVIDENCE-OF: G1 G2 G11
     def test_killed_under_load_and_started_again(self):
-        with Server() as server:
+        self.killed_under_load()
+
+    # Small files: segments and snapshots change under the load.
+    # EVIDENCE-OF: G1 G2 G11
+    def test_killed_under_load_on_a_log_store(self):
+        self.killed_under_load(store='log:DIR/log?segment_kb=1024&snapshot_kb=256')
+
+    def killed_under_load(self, **how):
+        with Server(**how) as server:
             load = Load([server.port])
 
             def kills():

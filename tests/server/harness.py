@@ -98,7 +98,7 @@ class Server:
     def __init__(self, *options, store=None, env=None, port=0, directory=None):
         self.own = directory is None
         self.dir = directory or tempfile.mkdtemp(prefix='stint-server-', dir=os.environ.get('TMPDIR'))
-        self.store = store or f'sqlite:{self.dir}/store.db'
+        self.store = (store or 'sqlite:DIR/store.db').replace('DIR', self.dir)
         self.env = {**os.environ, 'XDG_STATE_HOME': f'{self.dir}/state', 'XDG_CONFIG_HOME': f'{self.dir}/config',
                     'STINT_STORE': self.store, **(env or {})}
         for name in ('STINT_KEY', 'STINT_KEY_FILE', 'http_proxy', 'https_proxy'):

@@ -8,32 +8,11 @@
 
 #include "store/memory/memory_store.h"
 #include "store/seam.h"
+#include "store/shared_store.h"
 
 namespace stint::test {
 
-// Passes everything on to a store that others share.
-class SharedStore : public store::Store {
- public:
-  explicit SharedStore(std::shared_ptr<store::Store> store) : store_(std::move(store)) {}
-  const store::Capabilities& capabilities() const override { return store_->capabilities(); }
-  const store::Opening& opening() const override { return store_->opening(); }
-  Result<store::Reading> read(const std::vector<std::string>& keys) override {
-    return store_->read(keys);
-  }
-  Result<store::Reading> scan(const ScanRange& range) override { return store_->scan(range); }
-  Result<store::CommitAnswer> commit(const std::vector<store::Step>& steps,
-                                     store::Sync sync) override {
-    return store_->commit(steps, sync);
-  }
-  Result<std::unique_ptr<Watch>> watch(std::string_view key) override { return store_->watch(key); }
-  Result<std::uint64_t> appended(const std::string& prefix) override {
-    return store_->appended(prefix);
-  }
-  Result<std::uint64_t> revision() override { return store_->revision(); }
-
- private:
-  std::shared_ptr<store::Store> store_;  // shared: every opening is the same store
-};
+using store::SharedStore;
 
 // Does not look at what a commit expects: the last writer wins.
 class LastWriterWins final : public SharedStore {

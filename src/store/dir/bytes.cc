@@ -1,6 +1,6 @@
 #include "store/dir/bytes.h"
 
-#include <cstring>
+#include "store/row_bytes.h"
 
 namespace stint::store::dir {
 namespace {
@@ -15,24 +15,7 @@ std::uint64_t load(const char* at) {
   return value;
 }
 
-std::uint64_t mixed(std::uint64_t x) {
-  x = (x ^ x >> 30U) * 0xbf58476d1ce4e5b9U;
-  x = (x ^ x >> 27U) * 0x94d049bb133111ebU;
-  return x ^ x >> 31U;
-}
-
 }  // namespace
-
-std::uint64_t checksum(std::string_view bytes) {
-  std::uint64_t hash = mixed(bytes.size() + 0x9e3779b97f4a7c15U);
-  std::size_t at = 0;
-  for (; at + kNumber <= bytes.size(); at += kNumber) {
-    hash = mixed(hash ^ load(bytes.data() + at)) + 0x9e3779b97f4a7c15U;
-  }
-  char rest[kNumber] = {};
-  if (at < bytes.size()) std::memcpy(rest, bytes.data() + at, bytes.size() - at);
-  return mixed(hash ^ load(rest));
-}
 
 Packer& Packer::number(std::uint64_t value) {
   for (unsigned i = 0; i < kNumber; ++i) bytes_ += static_cast<char>(value >> (8U * i) & 0xFFU);

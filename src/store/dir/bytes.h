@@ -9,9 +9,6 @@
 
 namespace stint::store::dir {
 
-// Finds what a disk or a transfer does to a file; no proof against people.
-std::uint64_t checksum(std::string_view bytes);
-
 class Packer {
  public:
   Packer& number(std::uint64_t value);

@@ -3,6 +3,7 @@
 #include <cerrno>
 
 #include "base/text.h"
+#include "store/row_bytes.h"
 
 namespace stint::store::dir {
 namespace {

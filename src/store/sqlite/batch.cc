@@ -6,23 +6,6 @@
 #include "store/append_key.h"
 
 namespace stint::store {
-namespace {
-
-// Whatever the row is, the step does the same: nothing to look at.
-bool blind(const Step& step) {
-  if (step.expect != Expect::Any || step.demand) return false;
-  switch (step.kind) {
-    case Step::Kind::Append:
-    case Step::Kind::Remove: return true;
-    case Step::Kind::Check:
-    case Step::Kind::Touch: return false;
-    case Step::Kind::Set:
-      return step.timer == Step::TimerOp::Start || step.timer == Step::TimerOp::Stop;
-  }
-  return false;
-}
-
-}  // namespace
 
 Status Batch::begin(Nanos now, WallTime wall) {
   auto base = view_.base(db_);

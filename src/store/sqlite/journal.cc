@@ -1,90 +1,12 @@
 #include "store/sqlite/journal.h"
 
+#include "store/row_bytes.h"
+
 namespace stint::store {
 namespace {
 
 constexpr char kFormat = 1;
-enum Flags : unsigned char { kRemoved = 1, kTimer = 2 };
-
-void put_number(std::string& out, std::uint64_t number) {
-  while (number >= 0x80) {
-    out.push_back(static_cast<char>((number & 0x7FU) | 0x80U));
-    number >>= 7U;
-  }
-  out.push_back(static_cast<char>(number));
-}
-
-void put_text(std::string& out, std::string_view text) {
-  put_number(out, text.size());
-  out.append(text);
-}
-
-// Takes values off the front; not ok() once something did not fit.
-class Reader {
- public:
-  explicit Reader(std::string_view bytes) : rest_(bytes) {}
-  bool ok() const { return ok_; }
-  bool done() const { return rest_.empty(); }
-
-  unsigned char byte() {
-    const std::string_view one = take(1);
-    return one.empty() ? 0 : static_cast<unsigned char>(one.front());
-  }
-  std::uint64_t number() {
-    std::uint64_t out = 0;
-    for (unsigned shift = 0; shift < 64; shift += 7) {
-      const unsigned char next = byte();
-      out |= static_cast<std::uint64_t>(next & 0x7FU) << shift;
-      if ((next & 0x80U) == 0) return out;
-    }
-    ok_ = false;
-    return 0;
-  }
-  std::string_view text() { return take(number()); }
-
- private:
-  std::string_view take(std::uint64_t size) {
-    ok_ = ok_ && size <= rest_.size();
-    if (!ok_) return {};
-    const std::string_view out = rest_.substr(0, size);
-    rest_.remove_prefix(size);
-    return out;
-  }
-  std::string_view rest_;
-  bool ok_ = true;
-};
-
 Error damaged() { return unavailable("the store's journal is damaged; restore it from a backup"); }
-
-void put_row(std::string& out, const std::string& key, const Row& row) {
-  put_text(out, key);
-  unsigned flags = 0;
-  if (row.version == 0) flags |= kRemoved;
-  if (row.timer) flags |= kTimer;
-  out.push_back(static_cast<char>(flags));
-  if (row.version == 0) return;
-  put_number(out, row.version);
-  put_text(out, row.value);
-  if (!row.timer) return;
-  put_number(out, row.timer->boot);
-  put_number(out, static_cast<std::uint64_t>(row.timer->fires_at.count()));
-  put_number(out, static_cast<std::uint64_t>(row.timer->ttl.count()));
-}
-
-Row take_row(Reader& reader) {
-  Row row;
-  const unsigned flags = reader.byte();
-  if ((flags & kRemoved) != 0) return row;
-  row.version = reader.number();
-  row.value = reader.text();
-  if ((flags & kTimer) == 0) return row;
-  StoredTimer timer;
-  timer.boot = reader.number();
-  timer.fires_at = Nanos(static_cast<std::int64_t>(reader.number()));
-  timer.ttl = Millis(static_cast<std::int64_t>(reader.number()));
-  row.timer = timer;
-  return row;
-}
 
 struct Folded {
   Position at;
@@ -135,16 +57,16 @@ Result<bool> read_rows(Database& db, std::uint64_t from, const Journal* known, J
 
 std::string encode_journal_row(std::uint64_t mark, const Mark& now, const Recent& changes) {
   std::string out(1, kFormat);
-  put_number(out, mark);
-  put_number(out, now.seq);
-  put_number(out, static_cast<std::uint64_t>(now.last.count()));
-  put_number(out, changes.size());
-  for (const auto& [key, row] : changes) put_row(out, key, row);
+  pack_number(out, mark);
+  pack_number(out, now.seq);
+  pack_number(out, static_cast<std::uint64_t>(now.last.count()));
+  pack_number(out, changes.size());
+  for (const auto& [key, row] : changes) pack_row(out, key, row);
   return out;
 }
 
 Result<JournalRow> decode_journal_row(std::string_view bytes) {
-  Reader reader(bytes);
+  RowReader reader(bytes);
   if (reader.byte() != kFormat) return damaged();
   JournalRow row;
   row.mark = reader.number();
@@ -194,7 +116,7 @@ Status append_row(Database& db, const Position& at, std::string_view row) {
 
 Status fold(Database& db, const Recent& all, const Mark& mark, const Position& at) {
   for (const auto& [key, row] : all) {
-    if (auto done = row.version == 0 ? remove_row(db, key) : store::put_row(db, key, row); !done) {
+    if (auto done = row.version == 0 ? remove_row(db, key) : put_row(db, key, row); !done) {
       return done;
     }
   }

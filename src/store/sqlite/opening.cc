@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <memory>
@@ -11,16 +10,13 @@
 #include "base/text.h"
 #include "os/fd.h"
 #include "os/files.h"
-#include "os/filesystem.h"
 #include "os/random.h"
+#include "store/arrival.h"
 #include "store/sqlite/database.h"
 #include "store/sqlite/journal.h"
 
 namespace stint::store {
 namespace {
-
-constexpr std::array<std::string_view, 7> kFileSystems = {"ext4", "xfs",   "btrfs",  "f2fs",
-                                                          "zfs",  "tmpfs", "overlay"};
 
 constexpr std::int64_t kSchema = 2;
 constexpr std::int64_t kApplication = 0x53544E54;  // "STNT"
@@ -44,16 +40,6 @@ constexpr std::array<const char*, kSchema> kMigrations = {
     "ALTER TABLE mark ADD COLUMN folded INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE mark ADD COLUMN folded_mark INTEGER NOT NULL DEFAULT 0;"
     "PRAGMA user_version=2"};
-
-Status check_filesystem(const std::string& directory) {
-  const auto kind = os::filesystem_of(directory);
-  if (!kind) return kind.error();
-  if (std::ranges::find(kFileSystems, *kind) != kFileSystems.end()) return {};
-  return unavailable(
-      cat("a sqlite: store cannot be kept on ", *kind, " (", quoted(directory),
-          "): its locks and syncs are not known to hold there. Use a local disk, or a "
-          "dir: store on a shared mount"));
-}
 
 Result<std::int64_t> pragma(Database& db, const char* sql) {
   auto query = db.query(sql);
@@ -94,17 +80,9 @@ Result<bool> make_complete(const std::string& path) {
   return won;
 }
 
-struct BootRow {
-  std::int64_t id = 0;
-  os::ClockName name;
-  Boot boot;
-  bool copied = false;
-  bool prolonged = false;  // timers were running when the boot before ended
-};
-
 Result<std::vector<BootRow>> read_boots(Database& db) {
   auto query = db.query(
-      "SELECT id, boot_id, time_namespace, machine_id, first_ns, last_ns, copied, prolonged"
+      "SELECT boot_id, time_namespace, machine_id, first_ns, last_ns, copied, prolonged"
       " FROM boot ORDER BY id");
   if (!query) return query.error();
   std::vector<BootRow> rows;
@@ -113,13 +91,12 @@ Result<std::vector<BootRow>> read_boots(Database& db) {
     if (!row) return row.error();
     if (!*row) return rows;
     rows.push_back(
-        {.id = query->number(0),
-         .name = {.boot_id = query->text(1),
-                  .time_namespace = query->text(2),
-                  .machine_id = query->text(3)},
-         .boot = {.first_open = Nanos(query->number(4)), .last_commit = Nanos(query->number(5))},
-         .copied = query->number(6) != 0,
-         .prolonged = query->number(7) != 0});
+        {.name = {.boot_id = query->text(0),
+                  .time_namespace = query->text(1),
+                  .machine_id = query->text(2)},
+         .boot = {.first_open = Nanos(query->number(3)), .last_commit = Nanos(query->number(4))},
+         .copied = query->number(5) != 0,
+         .prolonged = query->number(6) != 0});
   }
 }
 
@@ -167,26 +144,6 @@ Result<bool> any_timer_ran(Database& db, const std::vector<BootRow>& rows) {
                             .ttl = Millis(query->number(2))};
     if (fires_now(timer, boots) > Nanos(*mark)) return true;
   }
-}
-
-Error copied_error(const std::string& path) {
-  return unavailable(cat("the store ", quoted(path),
-                         " was copied from another machine. Tokens issued since that copy "
-                         "are not in it, so it is refused until an operator has looked at it: see "
-                         "docs/guides/restore.md"));
-}
-
-enum class Arrival { SameBoot, FirstBoot, Reboot, Copy, OtherNamespace };
-
-Arrival classify(const std::vector<BootRow>& rows, const os::ClockName& here) {
-  if (rows.empty()) return Arrival::FirstBoot;
-  const os::ClockName& there = rows.back().name;
-  if (there.boot_id == here.boot_id) {
-    return there.time_namespace == here.time_namespace ? Arrival::SameBoot
-                                                       : Arrival::OtherNamespace;
-  }
-  const bool same_machine = !here.machine_id.empty() && there.machine_id == here.machine_id;
-  return same_machine ? Arrival::Reboot : Arrival::Copy;
 }
 
 Status check_schema(Database& db, const std::string& path) {
@@ -240,14 +197,11 @@ Result<Entered> enter_locked(Database& db, const SqliteOptions& options, Nanos n
   auto rows = read_boots(db);
   if (!rows) return rows.error();
   Entered entered;
-  const Arrival kind = classify(*rows, options.clock_name);
+  const Arrival kind = arrival_of(*rows, options.clock_name);
   switch (kind) {
     case Arrival::SameBoot: break;
     case Arrival::OtherNamespace:
-      return unavailable(cat("the store ", quoted(options.path),
-                             " is in use under another time namespace (",
-                             rows->back().name.time_namespace, ", here ",
-                             options.clock_name.time_namespace, "): the clocks do not compare"));
+      return namespace_error(options.path, rows->back().name, options.clock_name);
     case Arrival::FirstBoot:
     case Arrival::Reboot:
     case Arrival::Copy: {
@@ -276,7 +230,7 @@ Result<bool> make_file(const SqliteOptions& options) {
   if (!there) {
     if (auto made = os::make_directories(directory); !made) return made.error();
   }
-  if (auto ok = check_filesystem(directory); !ok) return ok.error();
+  if (auto ok = check_filesystem("sqlite", directory); !ok) return ok.error();
   if (there) return false;
   return make_complete(options.path);
 }
@@ -286,7 +240,7 @@ Result<Entered> enter(Database& db, const SqliteOptions& options, Nanos now) {
   const auto version = pragma(db, "PRAGMA user_version");
   if (version && *version == kSchema) {
     auto rows = read_boots(db);
-    if (rows && classify(*rows, options.clock_name) == Arrival::SameBoot) {
+    if (rows && arrival_of(*rows, options.clock_name) == Arrival::SameBoot) {
       return enter_locked(db, options, now);
     }
   }

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "os/clock.h"
+#include "store/reboot.h"
 #include "store/seam.h"
-#include "store/sqlite/reboot.h"
 #include "store/sqlite/sqlite_store.h"
 
 namespace stint::store {

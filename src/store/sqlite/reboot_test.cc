@@ -1,4 +1,4 @@
-#include "store/sqlite/reboot.h"
+#include "store/reboot.h"
 
 #include <gtest/gtest.h>
 

@@ -22,53 +22,6 @@ Status finish(Result<Query>& query) {
 
 }  // namespace
 
-TimerState Moment::state(const std::optional<StoredTimer>& timer) const {
-  if (!timer) return TimerState::None;
-  return now_ < fires_now(*timer, boots_) ? TimerState::Running : TimerState::Fired;
-}
-
-Entry Moment::entry(std::string key, Row row) const {
-  Entry out{
-      .key = std::move(key), .value = std::move(row.value), .version = row.version, .timer = {}};
-  if (row.timer) {
-    const auto left = std::chrono::ceil<Millis>(fires_now(*row.timer, boots_) - now_);
-    out.timer = {.state = state(row.timer),
-                 .remaining = std::min(left, row.timer->ttl),
-                 .ttl = row.timer->ttl};
-  }
-  return out;
-}
-
-std::optional<StoredTimer> Moment::planned(const Step& step, const Row& row) const {
-  const Nanos full = now_ + step.ttl;
-  const std::size_t boot = boots_.size() - 1;
-  switch (step.timer) {
-    case Step::TimerOp::Keep: return row.timer;
-    case Step::TimerOp::Stop: return std::nullopt;
-    case Step::TimerOp::Start: return StoredTimer{boot, full, step.ttl};
-    case Step::TimerOp::Extend: {
-      // An end that is later stays, with the length that it came from: a reboot gives that again.
-      if (row.timer && fires_now(*row.timer, boots_) > full) return row.timer;
-      return StoredTimer{boot, full, step.ttl};
-    }
-  }
-  return row.timer;
-}
-
-bool Moment::holds(const Step& step, const Row& row) const {
-  switch (step.expect) {
-    case Expect::Any: break;
-    case Expect::Absent:
-      if (row.version != 0) return false;
-      break;
-    case Expect::Seen:
-      if (row.version != step.version) return false;
-      break;
-  }
-  if (step.kind == Step::Kind::Touch && row.version == 0) return false;
-  return !step.demand || *step.demand == state(row.timer);
-}
-
 Result<Row> find_row(Database& db, const std::string& key) {
   auto query = db.query("SELECT v, version, boot, fires_ns, ttl_ms FROM record WHERE k = ?");
   if (!query) return query.error();

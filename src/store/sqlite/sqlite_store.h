@@ -19,8 +19,8 @@
 #include "os/wake_files.h"
 #include "store/combiner.h"
 #include "store/many.h"
+#include "store/reboot.h"
 #include "store/seam.h"
-#include "store/sqlite/reboot.h"
 #include "store/sqlite/view.h"
 
 namespace stint::store {

@@ -1,0 +1,19 @@
+// Files that are written in place: space that was written once is written again without a change of
+// the file's size or extents, so that a sync is the data alone.
+//
+// Every call answers with an errno (0: done).
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace stint::os {
+
+int write_at(int fd, std::uint64_t offset, std::string_view bytes);
+// Data, and of the file's own facts only what is needed to read it back.
+int sync_data(int fd);
+// Writes that many zeros from the start, and syncs: fallocate alone leaves space whose first write
+// changes the file's extents.
+int fill_with_zeros(int fd, std::uint64_t size);
+
+}  // namespace stint::os
