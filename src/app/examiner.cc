@@ -153,7 +153,7 @@ Result<probe::Tally> Examiner::contest_of_threads(const probe::Contest& contest)
 Examiner::World examined_store(Opened& opened, const OpenOptions& options, const Clock& clock) {
   OpenOptions again = options;
   again.may_create = false;
-  const bool here = options.url.scheme == "memory";
+  const bool here = options.url.scheme == "memory" || options.url.scheme == "log";
   Examiner::World world;
   world.generation =
       generation_finding(opened.leases().generation().hex(), anchor_file(options) != nullptr);
