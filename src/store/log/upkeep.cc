@@ -154,8 +154,10 @@ Result<std::vector<Finding>> LogStore::examine() {
   std::vector<Finding> out;
   const MutexLock lock(house_mutex_);
   if (!trouble_.empty()) {
-    out.push_back({Finding::Level::Warn, "snapshot",
-                   cat("the last snapshot was not made, so the log grows: ", trouble_)});
+    out.push_back(
+        {Finding::Level::Warn, "snapshot",
+         cat("a snapshot, or room for the log, was not made; commits go on while there is room: ",
+             trouble_)});
   }
   return out;
 }
