@@ -178,6 +178,8 @@ Status Examination::visible() {
 Status Examination::atomic() {
   const Contest contest{.key = key("counter")};
   auto tally = practice_.contest(contest);
+  // What kept the contenders from trying says nothing of the store.
+  if (!tally && tally.error().code == Code::Unavailable) return tally.error();
   if (!tally) {
     fail("atomic",
          cat("counting by ", contest.contenders, " at once failed: ", tally.error().message));
@@ -185,9 +187,9 @@ Status Examination::atomic() {
   }
   const auto number = read_number(first_, contest.key);
   if (!number) return number.error();
-  const std::string told =
-      cat(contest.contenders, " ", practice_.contenders, " counted to ", *number, ", ", tally->acknowledged,
-          " acknowledged", tally->unknown > 0 ? cat(", ", tally->unknown, " unknown") : "");
+  const std::string told = cat(contest.contenders, " ", practice_.contenders, " counted to ",
+                               *number, ", ", tally->acknowledged, " acknowledged",
+                               tally->unknown > 0 ? cat(", ", tally->unknown, " unknown") : "");
   if (*number < tally->acknowledged || *number > tally->acknowledged + tally->unknown) {
     fail("atomic",
          cat(told, ": its compare-and-commit does not hold; leases here would be worthless"));

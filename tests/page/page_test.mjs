@@ -571,10 +571,17 @@ test('store: what doctor finds is told line by line, to who may ask', async () =
   const page = await browser.page();
   await signIn(page, server, operator, '#/store');
   const findings = page.locator('.doctor tbody tr');
+  // Who looks at the page has nothing tried.
+  await page.getByText('Nobody has had this store examined').waitFor();
+  assert.equal((await server.ask(operator, 'GET', '/v1/doctor')).json.began_at_ms, undefined);
+  const ask = page.getByRole('button', { name: 'Examine' });
+  await ask.focus();
+  await page.keyboard.press('Enter');
   await page.locator('.doctor', { hasText: 'This store can carry leases' }).waitFor();
   for (const check of ['whole', 'visible', 'atomic', 'clock', 'timers', 'round-trip', 'generation']) await findings.filter({ hasText: check }).first().waitFor();
   assert.equal(await findings.locator('.pill.bad').count(), 0);
   await page.getByRole('button', { name: 'Examine again' }).waitFor();
+  assert.ok(await ask.evaluate((one) => document.activeElement === one), 'the focus is still there');
   await accessible(page, 'findings');
   await shoot(page, 'test-doctor');
   await clean(page);
@@ -582,6 +589,10 @@ test('store: what doctor finds is told line by line, to who may ask', async () =
   await signIn(other, server, server.key('looker', 'read'), '#/store');
   await other.getByText('Your key may not examine the store').waitFor();
   await clean(other);
+  const part = await browser.page();
+  await signIn(part, server, server.key('part', 'read,operate', '--prefix', 'team-a/'), '#/store');
+  await part.getByText('Your key may not examine the store').waitFor();
+  await clean(part);
 });
 
 test('what has the focus keeps it while queues and items are read anew', async () => {
