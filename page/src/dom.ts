@@ -58,7 +58,9 @@ export function renew(place: Element, ...children: Child[]): void {
   place.querySelectorAll('details').forEach((one, i) => (one.open = opened[i] ?? one.open));
   place.querySelectorAll('.scroll').forEach((one, i) => one.scrollTo(...(scrolled[i] ?? [0, 0])));
   if (path.length === 0) return;
-  const again = path.reduce<Element | undefined>((one, i) => one?.children[i], place);
+  // A link is known by where it leads: rows that came or went have moved it.
+  const href = active!.getAttribute('href');
+  const again = href === null ? path.reduce<Element | undefined>((one, i) => one?.children[i], place) : [...place.querySelectorAll('a')].find((one) => one.getAttribute('href') === href);
   if (again?.tagName === active!.tagName) (again as HTMLElement).focus({ preventScroll: true });
 }
 

@@ -175,7 +175,11 @@ void DemoQueues::work(Worker& worker) {
 void DemoQueues::end(Worker& worker) {
   constexpr int kEveryFails = 3;
   if (worker.role.manner == DemoWorking::Failing && worker.count % kEveryFails == 0) {
-    (void)queue_.fail(*worker.item, "the remote side answered 502", std::nullopt);
+    auto failed = queue_.fail(*worker.item, "the remote side answered 502", std::nullopt);
+    const auto* item = failed ? std::get_if<api::ItemDone>(&*failed) : nullptr;
+    if (item != nullptr && item->item.item.state == core::ItemState::Failed) {
+      finished_.push_back(worker.item->id);
+    }
   } else {
     auto done = queue_.complete({.ref = *worker.item, .result = R"({"sent":true})", .then = {}});
     if (done && std::holds_alternative<api::ItemDone>(*done)) finished_.push_back(worker.item->id);

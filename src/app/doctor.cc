@@ -40,7 +40,7 @@ Result<probe::Tally> contest_of_processes(const OpenOptions& options,
   for (std::size_t i = 0; i < count; ++i) {
     threads.emplace_back([&call, &tallies, i] {
       const auto end = os::run_program(call);
-      tallies[i] = end ? parse_tally(end->out) : Result<probe::Tally>(end.error());
+      tallies[i] = end ? parse_tally(end->out) : Error{Code::Failed, end.error().message};
     });
   }
   for (std::thread& thread : threads) thread.join();

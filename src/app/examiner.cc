@@ -1,5 +1,6 @@
 #include "app/examiner.h"
 
+#include <algorithm>
 #include <system_error>
 #include <vector>
 
@@ -11,47 +12,52 @@
 namespace stint::app {
 namespace {
 
+// So long an examination that was cut short may remove what it wrote.
+constexpr Millis kClearing{5000};
+
 // A store that answers only as long as it is let: an examination of a slow store ends, too.
 class LetStore final : public store::Store {
  public:
-  LetStore(std::shared_ptr<store::Store> behind, std::function<Status()> let)
+  LetStore(std::shared_ptr<store::Store> behind, std::function<Status(bool clears)> let)
       : behind_(std::move(behind)), let_(std::move(let)) {}
 
   const store::Capabilities& capabilities() const override { return behind_->capabilities(); }
   const store::Opening& opening() const override { return behind_->opening(); }
   Result<store::Reading> read(const std::vector<std::string>& keys) override {
-    if (auto may = let_(); !may) return may.error();
+    if (auto may = let_(false); !may) return may.error();
     return behind_->read(keys);
   }
   Result<store::Reading> scan(const ScanRange& range) override {
-    if (auto may = let_(); !may) return may.error();
+    if (auto may = let_(true); !may) return may.error();
     return behind_->scan(range);
   }
   Result<store::CommitAnswer> commit(const std::vector<store::Step>& steps,
                                      store::Sync sync) override {
-    if (auto may = let_(); !may) return may.error();
+    const bool clears = std::ranges::all_of(
+        steps, [](const store::Step& step) { return step.kind == store::Step::Kind::Remove; });
+    if (auto may = let_(clears); !may) return may.error();
     return behind_->commit(steps, sync);
   }
   Result<std::unique_ptr<Watch>> watch(std::string_view key) override {
-    if (auto may = let_(); !may) return may.error();
+    if (auto may = let_(false); !may) return may.error();
     return behind_->watch(key);
   }
   Result<std::vector<store::Finding>> examine() override {
-    if (auto may = let_(); !may) return may.error();
+    if (auto may = let_(false); !may) return may.error();
     return behind_->examine();
   }
   Result<std::uint64_t> appended(const std::string& prefix) override {
-    if (auto may = let_(); !may) return may.error();
+    if (auto may = let_(false); !may) return may.error();
     return behind_->appended(prefix);
   }
   Result<std::uint64_t> revision() override {
-    if (auto may = let_(); !may) return may.error();
+    if (auto may = let_(false); !may) return may.error();
     return behind_->revision();
   }
 
  private:
   const std::shared_ptr<store::Store> behind_;
-  const std::function<Status()> let_;
+  const std::function<Status(bool clears)> let_;
 };
 
 // A server that may start no further thread goes on serving.
@@ -85,6 +91,7 @@ server::Examined Examiner::ask() {
   if (thread_.joinable()) thread_.join();  // it has said its last word already
   ever_ = true;
   until_ = clock_.mono() + world_.limit;
+  cut_at_ = MonoTime{};
   seen_ = {.running = true, .began_at = clock_.wall()};
   if (auto started = start_thread([this] { examine(); }); started) {
     thread_ = std::move(*started);
@@ -94,6 +101,11 @@ server::Examined Examiner::ask() {
     seen_.fault = started.error().message;
     done_at_ = clock_.mono();
   }
+  return seen_;
+}
+
+server::Examined Examiner::told() {
+  const MutexLock lock(mutex_);
   return seen_;
 }
 
@@ -121,16 +133,24 @@ void Examiner::examine() {
   done_at_ = clock_.mono();
 }
 
+// `clears`: it looks for what it wrote, or removes it.
+Status Examiner::let(bool clears) {
+  const MonoTime now = clock_.mono();
+  const bool over = over_;
+  if (!over && now < until_.load()) return {};
+  MonoTime cut{};
+  if (cut_at_.compare_exchange_strong(cut, now)) cut = now;
+  if (clears && now - cut < kClearing) return {};
+  if (over) return unavailable("the server is stopping");
+  return unavailable(cat("the examination was not done within ", format_duration(world_.limit),
+                         ": this store is slow"));
+}
+
 Result<std::unique_ptr<store::Store>> Examiner::open_limited() {
   auto store = world_.open();
   if (!store) return store.error();
   return std::unique_ptr<store::Store>(
-      std::make_unique<LetStore>(std::move(*store), [this]() -> Status {
-        if (over_) return unavailable("the server is stopping");
-        if (clock_.mono() < until_.load()) return {};
-        return unavailable(cat("the examination was not done within ",
-                               format_duration(world_.limit), ": this store is slow"));
-      }));
+      std::make_unique<LetStore>(std::move(*store), [this](bool clears) { return let(clears); }));
 }
 
 Result<probe::Tally> Examiner::contest_of_threads(const probe::Contest& contest) {
@@ -141,7 +161,7 @@ Result<probe::Tally> Examiner::contest_of_threads(const probe::Contest& contest)
     auto started = start_thread([&, i] {
       auto store = open_limited();
       tallies[i] = store ? probe::contend(**store, contest, [](Nanos n) { os::pause_for(n); })
-                         : Result<probe::Tally>(store.error());
+                         : unavailable(cat("a contender cannot open it: ", store.error().message));
     });
     if (started) threads.push_back(std::move(*started));
     if (!started) tallies[i] = started.error();

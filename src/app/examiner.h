@@ -3,7 +3,7 @@
 // touches no lease: all that it writes stands under one prefix of its own (probe/doctor.h).
 //
 // A server starts no processes, so contenders are threads, each on its own opening; and a store
-// that lives in this process has one opening only. Thread safety: ask() from any thread.
+// that lives in this process has one opening only. Thread safety: ask() and told() from any thread.
 #pragma once
 
 #include <atomic>
@@ -27,17 +27,21 @@ class Examiner {
     Millis fresh{30'000};  // so long the last one is told again
   };
   Examiner(World world, const Clock& clock, Random& random);
-  // Ends what is under way: it waits for one call of the store at most.
+  // Ends what is under way: it waits for the call of the store that is out, and for the removal of
+  // what was written.
   ~Examiner();
   Examiner(const Examiner&) = delete;
   Examiner& operator=(const Examiner&) = delete;
 
   // The last examination, or one that is begun now. Never waits.
   server::Examined ask();
+  // The last examination; begins none.
+  server::Examined told();
 
  private:
   void examine();
   void tell(const store::Finding& finding);
+  Status let(bool clears);
   Result<std::unique_ptr<store::Store>> open_limited();
   Result<probe::Tally> contest_of_threads(const probe::Contest& contest);
 
@@ -46,6 +50,7 @@ class Examiner {
   Random& random_;
   std::atomic<bool> over_ = false;
   std::atomic<MonoTime> until_{};
+  std::atomic<MonoTime> cut_at_{};  // when it was first refused something; zero: it was not
   Mutex mutex_;
   server::Examined seen_ GUARDED_BY(mutex_);
   bool ever_ GUARDED_BY(mutex_) = false;

@@ -13,6 +13,18 @@
 namespace stint::app {
 namespace {
 
+// The time of this machine, and a leap.
+class LeapingClock final : public Clock {
+ public:
+  MonoTime mono() const override { return real_.mono() + Nanos(leapt_.load()); }
+  WallTime wall() const override { return real_.wall(); }
+  void leap(Nanos by) { leapt_ += by.count(); }
+
+ private:
+  os::SystemClock real_;
+  std::atomic<std::int64_t> leapt_ = 0;
+};
+
 class ExaminerTest : public ::testing::Test {
  protected:
   // `limit` for one examination, and how long it is told again.
@@ -34,7 +46,18 @@ class ExaminerTest : public ::testing::Test {
     }
   }
 
-  os::SystemClock clock_;
+  bool left_behind() {
+    return !store_.scan({.prefix = "doctor/", .after = "", .limit = 10})->entries.empty();
+  }
+  // Until it has written something.
+  void well_under_way(Examiner& examiner) {
+    EXPECT_TRUE(examiner.ask().running);
+    const MonoTime latest = clock_.mono() + std::chrono::seconds(120);
+    while (!left_behind() && clock_.mono() < latest) os::pause_for(Millis(1));
+    ASSERT_TRUE(left_behind());
+  }
+
+  LeapingClock clock_;
   os::SystemRandom random_;
   store::MemoryStore store_{clock_};
   std::atomic<int> opened_ = 0;
@@ -60,15 +83,41 @@ TEST_F(ExaminerTest, OneAtATimeAndToldAgainWhileItIsFresh) {
     EXPECT_EQ(finding.level, "ok") << finding.text;
     EXPECT_TRUE(finding.text.starts_with("8 threads")) << finding.text;
   }
-  // Nothing of it is left.
-  EXPECT_TRUE(store_.scan({.prefix = "doctor/", .after = "", .limit = 10})->entries.empty());
+  EXPECT_FALSE(left_behind());
 }
 
-TEST_F(ExaminerTest, WhatTakesTooLongIsEndedAndSaysSo) {
-  Examiner examiner(world(Millis(1), Millis(600'000)), clock_, random_);
+TEST_F(ExaminerTest, WhatTakesTooLongIsEndedSaysSoAndLeavesNothing) {
+  constexpr Millis kLimit(600'000);
+  Examiner examiner(world(kLimit, Millis(6'000'000)), clock_, random_);
+  well_under_way(examiner);
+  clock_.leap(kLimit);
   const server::Examined seen = ended(examiner);
   ASSERT_FALSE(seen.running);
   EXPECT_NE(seen.fault.find("was not done within"), std::string::npos) << seen.fault;
+  EXPECT_FALSE(left_behind());
+}
+
+// What kept the contenders from trying is no finding on the store.
+TEST_F(ExaminerTest, ContendersThatCannotOpenAreAFaultAndNoFinding) {
+  Examiner::World crowded = world(Millis(120'000), Millis(600'000));
+  crowded.open = [this]() -> Result<std::shared_ptr<store::Store>> {
+    if (++opened_ > 2) return Error{Code::Denied, "too many clients already"};
+    return std::shared_ptr<store::Store>(&store_, [](store::Store*) {});
+  };
+  Examiner examiner(crowded, clock_, random_);
+  const server::Examined seen = ended(examiner);
+  ASSERT_FALSE(seen.running);
+  EXPECT_NE(seen.fault.find("too many clients"), std::string::npos) << seen.fault;
+  for (const auto& finding : seen.findings) EXPECT_NE(finding.level, "fail") << finding.text;
+  EXPECT_FALSE(left_behind());
+}
+
+TEST_F(ExaminerTest, WhoIsToldBeginsNone) {
+  Examiner examiner(world(Millis(1), Millis(600'000)), clock_, random_);
+  EXPECT_FALSE(examiner.told().began_at.has_value());
+  EXPECT_EQ(opened_, 0);
+  const server::Examined seen = ended(examiner);
+  EXPECT_EQ(examiner.told().began_at, seen.began_at);
 }
 
 TEST_F(ExaminerTest, AnOldOneIsMadeAnew) {
@@ -86,8 +135,9 @@ TEST_F(ExaminerTest, ItEndsWithTheServer) {
   const MonoTime began = clock_.mono();
   {
     Examiner examiner(world(Millis(600'000), Millis(0)), clock_, random_);
-    EXPECT_TRUE(examiner.ask().running);
+    well_under_way(examiner);
   }
+  EXPECT_FALSE(left_behind());
   // A whole examination looks at the clock alone for two seconds, and the store never stops.
   EXPECT_LT(clock_.mono() - began, std::chrono::seconds(60));
 }

@@ -103,15 +103,24 @@ server::Backend backend_of(Opened& opened, api::Queue* queue, const ServeRun& ru
             return schedule::list_slots(job, *history, limit, zones);
           },
           .explain = schedule::foretell,
-          .examine = [&examiner] { return examiner.ask(); }};
+          .examine = [&examiner] { return examiner.ask(); },
+          .examined = [&examiner] { return examiner.told(); }};
 }
 
-// The demo's runs ask the server like everybody: what it counts and measures is lively, too.
-Result<std::unique_ptr<Opened>> open_stage(const std::string& where, const Clock& clock,
-                                           Random& random) {
+// The demo's runs ask the server like everybody: what it counts and measures is lively, too. Null:
+// it cannot be asked from here, and the runs are played on the store itself.
+std::unique_ptr<Opened> open_stage(const std::string& where, const ServeRun& run,
+                                   const Clock& clock, Random& random) {
+  // Over TLS the server would have to be believed first.
+  if (!run.serve.tls.certificate.empty()) return nullptr;
   auto url = parse_store_url(where);
-  if (!url) return url.error();
-  return Opened::open({.url = *url, .state_directory = ""}, clock, random);
+  auto stage =
+      url ? Opened::open({.url = *url, .state_directory = ""}, clock, random) : url.error();
+  if (stage) return std::move(*stage);
+  // A proxy of the environment that does not lead back here, for one.
+  run.say(cat("the demo plays on the store itself, and the measures do not show it: ",
+              stage.error().message));
+  return nullptr;
 }
 
 }  // namespace
@@ -144,10 +153,7 @@ Result<ServeEnd> run_server(Opened& opened, const Clock& clock, Random& random,
   std::unique_ptr<Opened> stage;
   std::unique_ptr<Demo> demo;
   if (run.serve.demo) {
-    // Over TLS the server would have to be believed first.
-    auto played = tls ? Result<std::unique_ptr<Opened>>(nullptr) : open_stage(where, clock, random);
-    if (!played) return played.error();
-    stage = std::move(*played);
+    stage = open_stage(where, run, clock, random);
     Opened& on = stage ? *stage : opened;
     auto items = on.queue();
     if (!items) return items.error();

@@ -119,7 +119,7 @@ Result<report::TopJob> look_at_job(Opened& opened, const TopRun& run, const api:
   if (!slots) return slots.error();
   for (const api::SlotView& slot : *slots) out.slots.push_back(slot.state);
   auto rule = api::rule_of(one.name, one.job, run.find_zone);
-  if (!rule) return rule.error();
+  if (!rule) return out;  // a zone that is not known here: the job is shown, its next time is not
   const auto next = core::next_time(rule->expression, rule->zone, core::whole_seconds(now),
                                     core::Bound::Exclusive);
   if (next) out.next = core::wall_of(next->instant);

@@ -8,7 +8,8 @@ namespace {
 Result<std::uint64_t> number_of(const store::Entry& entry) {
   if (!entry.present()) return std::uint64_t{0};
   const auto number = parse_digits(entry.value);
-  if (!number) return unavailable(cat("the record ", quoted(entry.key), " was changed by others"));
+  if (!number)
+    return Error{Code::Failed, cat("the record ", quoted(entry.key), " was changed by others")};
   return *number;
 }
 
@@ -27,7 +28,7 @@ Result<Tally> contend(store::Store& store, const Contest& contest,
   Tally tally;
   const auto enough = static_cast<std::uint64_t>(contest.increments);
   for (int tries = 0; tally.acknowledged + tally.unknown < enough; ++tries) {
-    if (tries > most_tries) return unavailable("conflicts without end");
+    if (tries > most_tries) return Error{Code::Failed, "conflicts without end"};
     auto reading = store.read({contest.key});
     if (!reading) return reading.error();
     const store::Entry& entry = reading->entries.front();

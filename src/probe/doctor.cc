@@ -178,6 +178,8 @@ Status Examination::visible() {
 Status Examination::atomic() {
   const Contest contest{.key = key("counter")};
   auto tally = practice_.contest(contest);
+  // What kept the contenders from trying says nothing of the store.
+  if (!tally && tally.error().code == Code::Unavailable) return tally.error();
   if (!tally) {
     fail("atomic",
          cat("counting by ", contest.contenders, " at once failed: ", tally.error().message));

@@ -22,6 +22,16 @@ bool moves_epoch(const core::ItemVerb& verb) {
          std::holds_alternative<core::ItemOrder>(verb);
 }
 
+// The epoch that the verb came with; zero: none.
+std::uint64_t offered(const core::ItemVerb& verb) {
+  return std::visit(
+      [](const auto& one) -> std::uint64_t {
+        if constexpr (requires { one.epoch; }) return one.epoch.number();
+        return 0;
+      },
+      verb);
+}
+
 }  // namespace
 
 DirQueue::DirQueue(std::string path, api::Events* events, const Clock& clock, Random& random)
@@ -189,21 +199,36 @@ void DirQueue::record(const core::ItemId& id, std::string_view kind, const core:
   [[maybe_unused]] const bool kept = events_->record(event).has_value();
 }
 
+// A stale verb changes nothing, and is on record: with the epoch that it came with.   G8
+void DirQueue::note_stale(const core::ItemId& id, const core::ItemVerb& verb, core::ItemCause cause,
+                          const core::Item* item) {
+  ++stale_;
+  if (events_ == nullptr) return;
+  api::Event event;
+  event.at = clock_.wall();
+  event.kind = "item_refused_stale";
+  event.resource = id.text();
+  event.token = offered(verb);
+  event.details.emplace_back("cause", std::string(core::word(cause)));
+  if (item != nullptr) {
+    event.owner = item->owner.text();
+    event.details.emplace_back("epoch", static_cast<std::int64_t>(item->epoch.number()));
+  }
+  [[maybe_unused]] const bool kept = events_->record(event).has_value();
+}
+
 Result<api::ItemAnswer> DirQueue::answer(const core::ItemId& id, const core::ItemVerb& verb,
                                          const Before& before) {
   auto settled = settle(id, verb, before);
   if (!settled) return settled.error();
   if (!*settled) {
-    ++stale_;
+    note_stale(id, verb, core::ItemCause::NotThere, nullptr);
     return api::ItemAnswer(api::ItemLost{.cause = core::ItemCause::NotThere, .item = {}});
   }
   const Settled& it = **settled;
   const core::ItemOutcome outcome = it.decision.outcome;
   if (outcome == core::ItemOutcome::Lost || outcome == core::ItemOutcome::Refused) {
-    ++stale_;
-    core::Item item = it.seen.record.item;
-    item.why = std::string(core::word(it.decision.cause));
-    record(id, "item_refused_stale", item);
+    note_stale(id, verb, it.decision.cause, &it.seen.record.item);
     return api::ItemAnswer(api::ItemLost{.cause = it.decision.cause, .item = view_of(it.seen)});
   }
   return api::ItemAnswer(api::ItemDone{.item = view_of(it.seen),

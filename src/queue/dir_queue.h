@@ -85,6 +85,8 @@ class DirQueue final : public api::Queue {
   int note_move(const QueueFolder& folder, const Seen& seen, const core::ItemVerb& verb,
                 const core::ItemChange& change);
   void record(const core::ItemId& id, std::string_view kind, const core::Item& item);
+  void note_stale(const core::ItemId& id, const core::ItemVerb& verb, core::ItemCause cause,
+                  const core::Item* item);
   int stage(const QueueFolder& folder, const Seen& seen, const api::Completion& completion,
             const std::vector<core::ItemLimits>& limits);
   void roll_forward(const QueueFolder& folder, const std::string& stem);

@@ -63,7 +63,7 @@ std::vector<std::string> queue_lines(const TopFacts& facts) {
 std::string_view nothing_in(TopPane pane) {
   switch (pane) {
     case TopPane::Latest: return " nothing has happened yet";
-    case TopPane::Refused: return " nothing was refused";
+    case TopPane::Refused: return " nothing was refused among the newest events";
     case TopPane::Jobs: return " no job yet: stint help cron";
     case TopPane::Queues: return " no queue yet: stint queue put mail 'hello' --create";
   }

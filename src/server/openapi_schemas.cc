@@ -282,7 +282,8 @@ const std::string_view kSchemas = R"({
  "required":["slot","at_ms","key","state","backfill"],"properties":{"slot":{"type":"string"},
  "at_ms":{"type":"integer"},"key":{"type":"string"},"state":{"enum":["runs","skipped_stale",
  "skipped_late","skipped_paused"]},"backfill":{"type":"boolean"}}}}}},
-"Examined":{"type":"object","required":["running","began_at_ms","findings"],
+"ExamineRequest":{"type":"object","additionalProperties":false},
+"Examined":{"type":"object","required":["running","findings"],
  "properties":{"running":{"type":"boolean"},"began_at_ms":{"type":"integer"},
  "ended_at_ms":{"type":"integer"},"fault":{"type":"string"},"findings":{"type":"array",
  "items":{"type":"object","required":["check","level","text"],"properties":{

@@ -79,9 +79,12 @@ constexpr std::array kRoutes = {
     Route{"GET", "/v1/store", kAnybody, store_facts, "What stands behind this server.", "", "Store",
           ""},
     Route{"GET", "/v1/doctor", kDoctor, get_doctor,
-          "What 'stint doctor' finds on this server's store: the last examination, or one that is "
-          "begun now and goes on; ask again while it is running.",
+          "What 'stint doctor' found on this server's store: the last examination, or how far it "
+          "has come; ask again while it is running. Begins none.",
           "", "Examined", ""},
+    Route{"POST", "/v1/doctor", kDoctor, begin_doctor,
+          "Begin an examination of this server's store, if none is under way or fresh.",
+          "ExamineRequest", "Examined", "422", Keeps::Bound},
     Route{"GET", "/v1/fences/word", kLooker, token_word,
           "The store's word on a resource's newest token.", "resource!", "TokenWord", ""},
     Route{"GET", "/v1/fences/sealed", kLooker, sealed_targets, "The targets sealed for a resource.",

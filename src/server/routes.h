@@ -148,6 +148,7 @@ Answer end_once(Request& request);
 // ---- study_routes.cc
 Answer explain_job(Request& request);
 Answer get_doctor(Request& request);
+Answer begin_doctor(Request& request);
 
 // A claim as it came, for who waits (queue_line.h) and who does not.
 struct ItemBid {

@@ -34,7 +34,7 @@ struct Examined {
     std::string text;
   };
   bool running = false;
-  WallTime began_at{};
+  std::optional<WallTime> began_at = {};  // none: there was no examination yet
   std::optional<WallTime> ended_at = {};
   std::string fault = {};  // why it did not come to its end
   std::vector<Finding> findings = {};
@@ -61,6 +61,8 @@ struct Backend {
       explain = {};
   // Begins an examination where none is fresh; never waits for it.
   std::function<Examined()> examine = {};
+  // The last one, or as far as it has come; begins none.
+  std::function<Examined()> examined = {};
 };
 
 struct ServeLimits {

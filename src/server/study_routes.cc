@@ -48,6 +48,28 @@ std::string open_object(const std::vector<api::JsonField>& fields) {
   return out;
 }
 
+// What is found is of the whole store, and trying it costs all who use it: a key for one prefix is
+// not enough.
+Answer doctor(const Request& request, const std::function<Examined()>& look) {
+  const Caller& caller = request.caller;
+  if (caller.key && !caller.key->prefixes.empty() && !caller.may(api::rights(api::Right::Admin))) {
+    return fault_answer(Error{Code::Denied, cat("the key ", quoted(caller.name()),
+                                                " reaches a part of the store alone: to examine it "
+                                                "needs 'admin', or 'operate' without a prefix")});
+  }
+  if (!look) return fault_answer(unavailable("this server does not examine its store"));
+  const Examined seen = look();
+  std::vector<std::vector<api::JsonField>> rows;
+  for (const Examined::Finding& one : seen.findings) {
+    rows.push_back({{"check", one.check}, {"level", one.level}, {"text", one.text}});
+  }
+  std::vector<api::JsonField> fields = {{"running", seen.running}};
+  if (seen.began_at) fields.emplace_back("began_at_ms", to_ms(*seen.began_at));
+  if (seen.ended_at) fields.emplace_back("ended_at_ms", to_ms(*seen.ended_at));
+  if (!seen.fault.empty()) fields.emplace_back("fault", seen.fault);
+  return ok(cat(open_object(fields), ",\"findings\":", api::to_json(rows), "}"));
+}
+
 }  // namespace
 
 Answer explain_job(Request& request) {
@@ -85,20 +107,13 @@ Answer explain_job(Request& request) {
   return ok(cat(open_object(fields), ",\"slots\":", slots_of(told), "}"));
 }
 
-Answer get_doctor(Request& request) {
-  if (!request.serve.backend.examine) {
-    return fault_answer(unavailable("this server does not examine its store"));
-  }
-  const Examined seen = request.serve.backend.examine();
-  std::vector<std::vector<api::JsonField>> rows;
-  for (const Examined::Finding& one : seen.findings) {
-    rows.push_back({{"check", one.check}, {"level", one.level}, {"text", one.text}});
-  }
-  std::vector<api::JsonField> fields = {{"running", seen.running},
-                                        {"began_at_ms", to_ms(seen.began_at)}};
-  if (seen.ended_at) fields.emplace_back("ended_at_ms", to_ms(*seen.ended_at));
-  if (!seen.fault.empty()) fields.emplace_back("fault", seen.fault);
-  return ok(cat(open_object(fields), ",\"findings\":", api::to_json(rows), "}"));
+Answer get_doctor(Request& request) { return doctor(request, request.serve.backend.examined); }
+
+Answer begin_doctor(Request& request) {
+  JsonFields in(request.body);
+  in.refuse_others();
+  if (auto fine = in.done(); !fine) return fault_answer(fine.error());
+  return doctor(request, request.serve.backend.examine);
 }
 
 }  // namespace stint::server

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "service/record_fields.h"
+#include "store/seam.h"
 
 namespace stint::service {
 namespace {
@@ -105,6 +106,15 @@ void put_range(json::object& out, const core::SlotRange& range) {
   out["reason"] = std::string(core::word(range.reason));
 }
 
+json::object policy_object(const core::MissedPolicy& policy) {
+  json::object out;
+  out["max_backfill"] = static_cast<std::int64_t>(policy.max_backfill);
+  if (policy.start_deadline) out["start_deadline_ms"] = policy.start_deadline->count();
+  if (policy.waits) out["waits"] = 1;
+  out["loaded_at_ms"] = to_ms(policy.loaded_at);
+  return out;
+}
+
 constexpr std::size_t kMostJobNameBytes = 200;
 constexpr std::size_t kMostOnceKeyBytes = 500;
 
@@ -147,15 +157,6 @@ std::string encode(const core::Job& job) {
   if (job.active) out["active"] = active_object(*job.active);
   put(out, "last_resource", job.last_resource);
   put(out, "last_token", job.last_token);
-  if (job.policy) {
-    json::object policy;
-    policy["max_backfill"] = static_cast<std::int64_t>(job.policy->max_backfill);
-    if (job.policy->start_deadline)
-      policy["start_deadline_ms"] = job.policy->start_deadline->count();
-    if (job.policy->waits) policy["waits"] = 1;
-    policy["loaded_at_ms"] = to_ms(job.policy->loaded_at);
-    out["policy"] = std::move(policy);
-  }
   if (job.rows != 0) out["rows"] = static_cast<std::int64_t>(job.rows);
   if (job.forgotten != WallTime::min()) out["forgotten_ms"] = to_ms(job.forgotten);
   if (job.pause) {
@@ -164,7 +165,12 @@ std::string encode(const core::Job& job) {
     put_range(pause, *job.pause);
     out["pause"] = std::move(pause);
   }
-  return json::serialize(out);
+  if (!job.policy) return json::serialize(out);
+  // For the eye alone (schedulers have the rule itself): a record that is full goes without it.
+  const std::string without = json::serialize(out);
+  out["policy"] = policy_object(*job.policy);
+  std::string whole = json::serialize(out);
+  return whole.size() <= store::Store::kMaxValueBytes ? whole : without;
 }
 
 std::string encode(const core::EndedSlot& slot) {

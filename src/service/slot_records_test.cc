@@ -87,6 +87,44 @@ TEST(SlotRecords, TheLargestJobFits) {
   EXPECT_LE(encode(job).size(), store::Store::kMaxValueBytes);
 }
 
+// The rule for missed slots is for the eye: where all else fills the record, it goes without.
+TEST(SlotRecords, AFullRecordGoesWithoutThePolicy) {
+  constexpr std::int64_t kNow = 1'794'744'000'000;
+  core::Job job = full_job();
+  job.schedule = std::string(200, '*');
+  job.tz = std::string(40, 'z');
+  job.digest = std::string(32, 'd');
+  job.loaded_at = job.cursor = job.decided_at = wall_from_ms(kNow);
+  job.active->owner = Owner::parse(std::string(256, 'o')).value();
+  job.active->resource = std::string(512, 'r');
+  job.active->slot = slot(kNow);
+  job.active->started_at = wall_from_ms(kNow);
+  job.last_resource = std::string(512, 'r');
+  job.pause->from = job.pause->to = job.forgotten = wall_from_ms(kNow);
+  job.policy->loaded_at = wall_from_ms(kNow);
+  job.due.clear();
+  for (int i = 0; i < 30; ++i) {
+    job.due.push_back(slot(kNow - i));
+    job.due.back().backfill = true;
+  }
+  // Schedulers with names of any length: at each, it fits, and nothing but the policy is missing.
+  bool with = false;
+  bool without = false;
+  for (std::size_t name = 1; name <= 256; ++name) {
+    job.due_by = std::string(name, 's');
+    const std::string text = encode(job);
+    ASSERT_LE(text.size(), store::Store::kMaxValueBytes) << name;
+    core::Job back = decode_job(text).value();
+    (back.policy ? with : without) = true;
+    if (back.policy) continue;
+    core::Job bare = job;
+    bare.policy.reset();
+    EXPECT_EQ(encode(back), encode(bare)) << name;
+  }
+  EXPECT_TRUE(with);
+  EXPECT_TRUE(without);
+}
+
 TEST(SlotRecords, RowsSortByTheirInstant) {
   const auto key = [](std::int64_t ms) { return slot_row_key("j", wall_from_ms(ms)); };
   EXPECT_LT(key(-62'135'596'800'000), key(-1));

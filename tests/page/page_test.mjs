@@ -539,14 +539,30 @@ test('a real queue: items come, are claimed, and show what they carry', async (t
   const claimed = JSON.parse(server.stint('queue', 'claim', 'post', '--json'));
   await page.locator('tbody .pill', { hasText: 'claimed' }).waitFor();
   server.stint('queue', 'checkpoint', id, 'half', '--epoch', String(claimed.epoch));
+  // The ledger is read once; what comes later is told by the stream.
+  let ledgers = 0;
+  let looks = 0;
+  page.on('request', (request) => {
+    const asked = new URL(request.url());
+    if (asked.pathname === '/v1/events' && asked.searchParams.get('prefix') === id) ledgers++;
+    if (asked.pathname === '/v1/queues/item') looks++;
+  });
   await page.getByRole('link', { name: id }).click();
   await page.locator('pre', { hasText: '<b>parcel</b>' }).waitFor();
   await page.getByText('half').first().waitFor();
+  await until(() => looks >= 3, 'the item is looked at again and again');
+  assert.equal(ledgers, 1);
+  assert.throws(() => server.stint('queue', 'complete', id, '--epoch', '99'));
+  const refused = page.locator('[aria-label="Epochs and orders"] tbody tr', { hasText: 'refused stale' });
+  await refused.waitFor();
+  assert.match(await refused.innerText(), /\b99\b/);
+  assert.equal(await refused.locator('.name').count(), 0, 'who has it now is not who was refused');
   server.stint('queue', 'complete', id, '--epoch', String(claimed.epoch));
   await page.locator('.title .pill', { hasText: 'done' }).waitFor();
   const attempts = page.locator('[aria-label="Attempts"] tbody tr');
   await attempts.locator('.pill', { hasText: 'completed' }).waitFor();
   assert.equal(await attempts.count(), 1);
+  assert.equal(ledgers, 1);
   await accessible(page, 'a real item');
   await clean(page);
 });
@@ -555,10 +571,17 @@ test('store: what doctor finds is told line by line, to who may ask', async () =
   const page = await browser.page();
   await signIn(page, server, operator, '#/store');
   const findings = page.locator('.doctor tbody tr');
+  // Who looks at the page has nothing tried.
+  await page.getByText('Nobody has had this store examined').waitFor();
+  assert.equal((await server.ask(operator, 'GET', '/v1/doctor')).json.began_at_ms, undefined);
+  const ask = page.getByRole('button', { name: 'Examine' });
+  await ask.focus();
+  await page.keyboard.press('Enter');
   await page.locator('.doctor', { hasText: 'This store can carry leases' }).waitFor();
   for (const check of ['whole', 'visible', 'atomic', 'clock', 'timers', 'round-trip', 'generation']) await findings.filter({ hasText: check }).first().waitFor();
   assert.equal(await findings.locator('.pill.bad').count(), 0);
   await page.getByRole('button', { name: 'Examine again' }).waitFor();
+  assert.ok(await ask.evaluate((one) => document.activeElement === one), 'the focus is still there');
   await accessible(page, 'findings');
   await shoot(page, 'test-doctor');
   await clean(page);
@@ -566,16 +589,26 @@ test('store: what doctor finds is told line by line, to who may ask', async () =
   await signIn(other, server, server.key('looker', 'read'), '#/store');
   await other.getByText('Your key may not examine the store').waitFor();
   await clean(other);
+  const part = await browser.page();
+  await signIn(part, server, server.key('part', 'read,operate', '--prefix', 'team-a/'), '#/store');
+  await part.getByText('Your key may not examine the store').waitFor();
+  await clean(part);
 });
 
 test('what has the focus keeps it while queues and items are read anew', async () => {
   const page = await browser.page();
-  server.stint('queue', 'put', 'focus', 'x', '--create');
+  const first = server.stint('queue', 'put', 'focus', 'x', '--create');
   await signIn(page, server, operator, '#/queues');
   await page.locator('.queue', { hasText: 'focus' }).focus();
   server.stint('queue', 'put', 'focus', 'y');
   await page.locator('.queue', { hasText: 'focus' }).locator('.depth', { hasText: '2' }).waitFor();
   assert.ok(await page.evaluate(() => document.activeElement?.textContent?.includes('focus') && document.activeElement.matches('.queue')));
+  // A link, too, when a row comes before it.
+  await page.keyboard.press('Enter');
+  await page.getByRole('link', { name: first }).focus();
+  const urgent = server.stint('queue', 'put', 'focus', 'z', '--priority', '9');
+  await page.getByRole('link', { name: urgent }).waitFor();
+  assert.equal(await page.evaluate(() => document.activeElement?.textContent), first);
   await clean(page);
 });
 

@@ -21,6 +21,21 @@ using What = core::ItemOrder::What;
 constexpr Millis kHour{3'600'000};
 constexpr Millis kBrief{300};
 
+class KeptEvents final : public api::Events {
+ public:
+  Result<std::vector<api::Event>> list(const api::EventQuery& /*query*/) override { return all; }
+  Status record(const api::Event& event) override {
+    all.push_back(event);
+    return {};
+  }
+  Status record_refusal(const api::Event& event, const std::string& /*target*/) override {
+    return record(event);
+  }
+  Result<std::unique_ptr<Watch>> watch() override { return unavailable("not here"); }
+
+  std::vector<api::Event> all;
+};
+
 class DirQueueTest : public ::testing::Test {
  protected:
   core::QueueName name(std::string_view text = "jobs") {
@@ -80,7 +95,8 @@ class DirQueueTest : public ::testing::Test {
   TempDir dir_;
   os::SystemClock clock_;
   os::SystemRandom random_;
-  queue::DirQueue queue_{dir_.path() + "/queues", nullptr, clock_, random_};
+  KeptEvents events_;
+  queue::DirQueue queue_{dir_.path() + "/queues", &events_, clock_, random_};
 };
 
 TEST_F(DirQueueTest, ItemsArePlainFiles) {
@@ -119,6 +135,14 @@ TEST_F(DirQueueTest, AStaleEpochChangesNothing) {
   EXPECT_EQ(mine->item.item.reason, core::Reason::Expired);
   const api::ItemRef old = ref(*zombie);
   EXPECT_EQ(lost(queue_.start(old, true)), ItemCause::Superseded);
+  // On record with the epoch that it came with, beside the one that counts.
+  const api::Event& told = events_.all.back();
+  EXPECT_EQ(told.kind, "item_refused_stale");
+  EXPECT_EQ(told.token, old.epoch.number());
+  EXPECT_EQ(told.owner, "ann");
+  const std::vector<api::Event::Detail> details = {{"cause", "superseded"},
+                                                   {"epoch", std::int64_t{2}}};
+  EXPECT_EQ(told.details, details);
   EXPECT_EQ(lost(queue_.renew(old, kHour)), ItemCause::Superseded);
   EXPECT_EQ(lost(queue_.checkpoint(old, "m", "data")), ItemCause::Superseded);
   api::Completion fan = completion(old);

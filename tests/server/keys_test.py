@@ -213,6 +213,10 @@ class Doors(TestCase):
         with Server('--demo') as server:
             self.assertEqual(server.client().acquire('d').status, 200)
             self.assertFalse(os.path.exists(server.dir + '/state/stint/stint.db'))
+        # A proxy of the environment that leads nowhere: it is said, and the demo plays all the same.
+        with Server('--demo', env={'all_proxy': 'http://127.0.0.1:1', 'no_proxy': '', 'NO_PROXY': ''}) as server:
+            until(lambda: 'the demo plays on the store itself' in server.text(), 'it is said')
+            until(lambda: server.client().get('/v1/leases').json['leases'], 'the demo plays')
         done = subprocess.run([STINT, 'serve', '--demo', '--listen', '0.0.0.0:0'], capture_output=True, text=True, timeout=60)
         self.assertEqual(done.returncode, 2, done.stderr)
 

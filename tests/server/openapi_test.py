@@ -277,7 +277,21 @@ class OpenApi(TestCase):
     def doctor(self, c):
         """One examination, however often it is asked for; it leaves nothing behind and touches no lease."""
         before = c.get('/v1/leases?limit=1000').json
-        first = self.ask(c, 'GET', '/v1/doctor').json
+        self.assertEqual(self.ask(c, 'GET', '/v1/doctor').json, {'running': False, 'findings': []})
+        self.assertEqual(c.call('HEAD', '/v1/doctor').status, 200)
+        self.assertNotIn('began_at_ms', self.ask(c, 'GET', '/v1/doctor').json)
+        # What is found is of the whole store: a key for a part of it neither reads nor begins one.
+        for allow, prefixes, may in (('operate', ['team-a/'], 403), ('read', [], 403), ('operate', [], 200), ('admin', ['team-a/'], 200)):
+            name = f'doctor-{allow}-{len(prefixes)}'
+            made = self.ask(c, 'POST', '/v1/keys', {'name': name, 'allow': [allow], 'prefixes': prefixes}).json
+            other = self.server.client(made['secret'])
+            until(lambda: other.get('/v1/store').json.get('key') == name, 'the key is known')
+            self.assertEqual(self.ask(other, 'GET', '/v1/doctor').status, may, (allow, prefixes))
+            if may == 403:
+                self.assertEqual(self.ask(other, 'POST', '/v1/doctor', {}).status, 403, (allow, prefixes))
+        self.assertNotIn('began_at_ms', self.ask(c, 'GET', '/v1/doctor').json)
+        self.assertEqual(self.ask(c, 'POST', '/v1/doctor', {'deep': True}).status, 400)
+        first = self.ask(c, 'POST', '/v1/doctor', {}).json
         self.assertTrue(first['running'])
 
         def done():
@@ -292,6 +306,7 @@ class OpenApi(TestCase):
         for check in ('whole', 'visible', 'atomic'):
             self.assertEqual(levels[check], 'ok', seen)
         self.assertEqual(self.ask(c, 'GET', '/v1/doctor').json, seen)
+        self.assertEqual(self.ask(c, 'POST', '/v1/doctor', {}).json, seen)
         names = lambda page: [(one['resource'], one['token'], one['state']) for one in page['leases']]
         self.assertEqual(names(c.get('/v1/leases?limit=1000').json), names(before))
 

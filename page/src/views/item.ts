@@ -45,6 +45,7 @@ export interface Item {
 export const itemLink = (id: string): HTMLElement => h('a', { class: 'plain mono', href: `#/item/${encodeURIComponent(id)}` }, name(id));
 
 const ENDS: Record<string, Kind> = { item_completed: 'good', item_released: 'plain', item_put_off: 'low', item_failed: 'bad', item_parked: 'low', item_requeued: 'bad', item_reassigned: 'blue', item_cancelled: 'violet', item_dropped: 'violet' };
+const SHOWN = 300;
 const word = (kind: string): string => kind.replace(/^item_/, '').replaceAll('_', ' ');
 
 // One line a claim: its epoch, whose it was, and the event that ended it.
@@ -64,7 +65,7 @@ function attemptsCard(events: StintEvent[], item: Item): HTMLElement | null {
         h('td', {}, claimed.owner ? name(claimed.owner) : ''),
         h('td', {}, String(claimed['reason'] ?? '').replaceAll('_', ' ')),
         h('td', {}, ago(claimed.at_ms)),
-        h('td', { class: 'number', title: end ? `until ${exact(end.at_ms)}` : '' }, duration((end?.at_ms ?? (stands ? Date.now() : claimed.at_ms)) - claimed.at_ms)),
+        h('td', { class: stands ? 'number lasts' : 'number', 'data-since': stands ? claimed.at_ms : undefined, title: end ? `until ${exact(end.at_ms)}` : '' }, duration((end?.at_ms ?? (stands ? Date.now() : claimed.at_ms)) - claimed.at_ms)),
         h('td', {}, how),
         h('td', {}, cause ? name(String(cause), 'whole') : ''),
       ),
@@ -84,18 +85,36 @@ function toldCard(events: StintEvent[]): HTMLElement | null {
       h('td', {}, ago(event.at_ms)),
       h('td', {}, event.kind === 'item_refused_stale' ? pill('refused stale', 'bad') : word(event.kind)),
       h('td', { class: 'number' }, String(event.token ?? '')),
-      h('td', {}, event.owner ? name(event.owner) : ''),
+      // A refusal names who has the item now, which is not who was refused.
+      h('td', {}, event.owner && event.kind !== 'item_refused_stale' ? name(event.owner) : ''),
       h('td', {}, event['by'] ? name(String(event['by'])) : '', event['why'] ? h('span', { class: 'dim' }, ' ', name(String(event['why']), 'whole')) : ''),
     );
   return h('section', { class: 'card' }, h('h2', {}, 'Epochs and orders'), h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Epochs and orders' }, h('table', {}, h('thead', {}, h('tr', {}, ...['When', 'What', 'Epoch', 'Owner', 'By'].map((text) => h('th', { scope: 'col' }, text)))), h('tbody', {}, ...events.toReversed().map(row)))));
 }
 
-export const itemView: MakeView = (_live, id) => {
+export const itemView: MakeView = (live, id) => {
   const root = h('div', { class: 'view' });
   let over = false;
   let shown = '';
   let left = h('span', {});
   let timer = 0;
+  // The ledger of this item: what came before the page was opened is read once, for the server walks
+  // all that it keeps; what comes after is told by the stream.
+  let events: StintEvent[] = [];
+  let begun = false;
+  const learn = (more: StintEvent[]): void => {
+    const all = new Map([...events, ...more].filter((event) => event.resource === id).map((event) => [event.number, event]));
+    events = [...all.values()].sort((a, b) => (a.number < b.number ? -1 : 1)).slice(-SHOWN);
+  };
+  const again = (ms: number): void => {
+    clearTimeout(timer);
+    if (!over) timer = window.setTimeout(() => void read(), ms);
+  };
+  const off = live.onEvent((event) => {
+    if (event.resource !== id) return;
+    learn([event]);
+    if (begun) again(50);
+  });
   const fact = (label: string, ...value: (Node | string)[]) => h('div', {}, h('dt', {}, label), h('dd', {}, ...value));
   const content = (title: string, text: string | null | undefined, base64: string | undefined): HTMLElement | null => {
     if (base64 !== undefined) return h('section', { class: 'card' }, h('h2', {}, title), h('p', { class: 'dim' }, 'Not text; base64:'), h('pre', {}, base64.slice(0, 4000)));
@@ -107,14 +126,17 @@ export const itemView: MakeView = (_live, id) => {
       if (!(await serves('/v1/queues/item'))) throw new Refusal(404, 'invalid', '');
       const item = await get<Item>('/v1/queues/item', { id });
       if (over) return;
-      // The ledger of this item: also what came before the page was opened.
-      const ledger = await get<{ events: StintEvent[] }>('/v1/events', { prefix: id, newest: 'true', limit: 300 }).catch(() => ({ events: [] }));
+      if (!begun) {
+        const told = await get<{ events: StintEvent[] }>('/v1/events', { prefix: id, newest: 'true', limit: SHOWN }).catch(() => null);
+        begun = told !== null;
+        learn(told?.events ?? live.events);
+      }
       if (over) return;
-      const events = ledger.events.filter((event) => event.resource === id);
       const key = JSON.stringify([{ ...item, remaining_ms: 0 }, events.at(-1)?.number]);
       if (key === shown) {
         if (item.live) say(left, duration(item.remaining_ms ?? 0));
-        timer = window.setTimeout(() => void read(), 2000);
+        for (const one of root.querySelectorAll<HTMLElement>('.lasts')) say(one, duration(Date.now() - Number(one.dataset['since'])));
+        again(2000);
         return;
       }
       shown = key;
@@ -155,7 +177,7 @@ export const itemView: MakeView = (_live, id) => {
       put(root, h('p', { class: 'crumbs' }, h('a', { href: '#/queues' }, 'Queues'), ' / '), unserved(error, 'this item', `stint queue show ${quote(id)}`));
       if (error instanceof Refusal && error.status >= 400 && error.status < 500) return;
     }
-    timer = window.setTimeout(() => void read(), 2000);
+    again(2000);
   };
   void read();
   return {
@@ -163,6 +185,7 @@ export const itemView: MakeView = (_live, id) => {
     body: root,
     end: () => {
       over = true;
+      off();
       clearTimeout(timer);
     },
   };

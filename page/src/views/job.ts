@@ -1,6 +1,6 @@
 // One job: its slots as a strip, what comes next, what an outage would do, and the orders.
 import { get, post, Refusal } from '../api.ts';
-import { button, h, name, pill, put, say, svg } from '../dom.ts';
+import { button, h, name, pill, put, say, svg, visible } from '../dom.ts';
 import { ago, clock, duration, exact, short } from '../time.ts';
 import { slotKind } from '../words.ts';
 import { Outage } from './outage.ts';
@@ -48,6 +48,7 @@ export class JobCard {
   private band: SVGElement | null = null;
   private chosen: [number, number] | null = null; // keys would change their places; times do not
   private dragged = false;
+  private keyed: { at: number; other: number } | null = null; // what the arrow keys chose last: times of slots
 
   constructor(
     private job: Job,
@@ -125,7 +126,7 @@ export class JobCard {
     this.slots.forEach((slot, i) => {
       const low = slot.state.startsWith('skipped') || slot.state === COMING;
       picture.append(
-        svg('rect', { class: `slot ${slot.state === COMING ? COMING : slotKind(slot.state)}`, x: this.shift + i * 10 + 1, y: low ? 18 : 2, width: 8, height: low ? 10 : 26 }, svg('title', {}, `${slot.slot}: ${slot.state.replaceAll('_', ' ')}${slot.exit_code ? `, exit ${slot.exit_code}` : ''}${slot.cause ? `, ${slot.cause}` : ''}`)),
+        svg('rect', { class: `slot ${slot.state === COMING ? COMING : slotKind(slot.state)}`, x: this.shift + i * 10 + 1, y: low ? 18 : 2, width: 8, height: low ? 10 : 26 }, svg('title', {}, `${slot.slot}: ${slot.state.replaceAll('_', ' ')}${slot.exit_code ? `, exit ${slot.exit_code}` : ''}${slot.cause ? `, ${visible(slot.cause)}` : ''}`)),
       );
     });
     this.band = svg('rect', { class: 'band', y: 0, height: 30, x: 0, width: 0 });
@@ -148,8 +149,8 @@ export class JobCard {
 
   // The band over what was chosen.
   private paint(): void {
-    if (!this.band || !this.chosen) return;
-    const [from, to] = this.chosen;
+    if (!this.band) return;
+    const [from, to] = this.chosen ?? [1, 0];
     const inside = this.slots.flatMap((slot, i) => (slot.at_ms >= from && slot.at_ms <= to ? [i] : []));
     const first = inside[0];
     this.band.setAttribute('x', String(first === undefined ? 0 : this.shift + first * 10));
@@ -161,6 +162,7 @@ export class JobCard {
   private dragging(picture: SVGElement): void {
     let from = -1;
     let to = -1;
+    let before: [number, number] | null = null;
     const place = (event: PointerEvent): number => {
       const box = picture.getBoundingClientRect();
       const x = ((event.clientX - box.left) / box.width) * Math.max(this.slots.length, LEAST) * 10 - this.shift;
@@ -173,6 +175,8 @@ export class JobCard {
       return this.chosen;
     };
     picture.addEventListener('pointerdown', (event) => {
+      if (event.button !== 0) return;
+      before = this.chosen;
       this.dragged = true;
       from = to = place(event);
       picture.setPointerCapture(event.pointerId);
@@ -189,16 +193,29 @@ export class JobCard {
       this.dragged = false;
     };
     picture.addEventListener('pointerup', done);
-    picture.addEventListener('pointercancel', done);
-    let at = this.slots.length;
-    let other = at;
+    // The finger scrolls: nothing was chosen.
+    picture.addEventListener('pointercancel', () => {
+      if (from < 0) return;
+      from = -1;
+      this.dragged = false;
+      this.chosen = before;
+      this.paint();
+      put(this.picked);
+    });
+    const index = (time: number): number => {
+      const found = this.slots.findIndex((slot) => slot.at_ms >= time);
+      return found < 0 ? this.slots.length - 1 : found;
+    };
     picture.addEventListener('keydown', (event) => {
       const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
       if (by === undefined) return;
       event.preventDefault();
-      at = Math.max(0, Math.min(this.slots.length - 1, at + by));
-      if (!event.shiftKey) other = at;
-      this.outage.choose(...pick(at, Math.min(other, this.slots.length - 1)));
+      const last = this.slots.length - 1;
+      const stood = this.keyed ? index(this.keyed.at) : last + 1;
+      const at = Math.max(0, Math.min(last, stood + by));
+      const other = event.shiftKey && this.keyed ? index(this.keyed.other) : at;
+      this.keyed = { at: this.slots[at]!.at_ms, other: this.slots[other]!.at_ms };
+      this.outage.choose(...pick(at, other));
     });
   }
 
@@ -214,7 +231,7 @@ export class JobCard {
         h('td', { title: slot.started_at_ms ? exact(slot.started_at_ms) : '' }, slot.started_at_ms ? clock(slot.started_at_ms) : ''),
         h('td', { class: 'number' }, slot.started_at_ms && slot.ended_at_ms ? duration(slot.ended_at_ms - slot.started_at_ms) : ''),
         h('td', {}, slot.exit_code === null ? '' : `exit ${slot.exit_code}`),
-        h('td', {}, slot.owner ? name(slot.owner) : '', slot.cause ? h('span', { class: 'dim' }, ` ${slot.cause}`) : ''),
+        h('td', {}, slot.owner ? name(slot.owner) : '', slot.cause ? h('span', { class: 'dim' }, ' ', name(slot.cause, 'whole')) : ''),
       ),
     );
     put(

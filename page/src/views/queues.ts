@@ -33,9 +33,11 @@ function sample(queues: Queue[]): void {
 }
 
 // While another view is shown, the depth is looked at now and then, so that the line has no gap.
+let meanwhile = 0;
 function sampleMeanwhile(live: Live): void {
-  const timer = setInterval(() => {
-    if (live.ended || shown) return clearInterval(timer);
+  clearInterval(meanwhile);
+  meanwhile = window.setInterval(() => {
+    if (live.ended || shown) return clearInterval(meanwhile);
     void get<{ queues: Queue[] }>('/v1/queues').then((got) => sample(got.queues), () => {});
   }, 10_000);
 }
