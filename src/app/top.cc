@@ -119,7 +119,8 @@ Result<report::TopJob> look_at_job(Opened& opened, const TopRun& run, const api:
   if (!slots) return slots.error();
   for (const api::SlotView& slot : *slots) out.slots.push_back(slot.state);
   auto rule = api::rule_of(one.name, one.job, run.find_zone);
-  if (!rule) return out;  // a zone that is not known here: the job is shown, its next time is not
+  out.readable = rule.has_value();
+  if (!rule) return out;
   const auto next = core::next_time(rule->expression, rule->zone, core::whole_seconds(now),
                                     core::Bound::Exclusive);
   if (next) out.next = core::wall_of(next->instant);
@@ -133,7 +134,10 @@ Status look_at_jobs(Opened& opened, const TopRun& run, report::TopFacts& out) {
   if (!now) return now.error();
   for (const api::NamedJob& one : *jobs) {
     if (!one.name.starts_with(run.prefix)) continue;
-    if (out.jobs.size() == kMostJobs) break;
+    if (out.jobs.size() == kMostJobs) {
+      ++out.more_jobs;
+      continue;
+    }
     auto job = look_at_job(opened, run, one, *now);
     if (!job) return job.error();
     out.jobs.push_back(std::move(*job));
@@ -170,11 +174,11 @@ Result<report::TopFacts> look_at(Opened& opened, const Clock& clock, const TopRu
   out.events = std::move(*lines);
   // A key that may see leases may not see these.
   if (wants.jobs) {
-    if (auto seen = look_at_jobs(opened, run, out); !seen) out.pane_trouble = seen.error().message;
+    if (auto seen = look_at_jobs(opened, run, out); !seen) out.jobs_trouble = seen.error().message;
   }
   if (wants.queues) {
     if (auto seen = look_at_queues(opened, run, out); !seen) {
-      out.pane_trouble = seen.error().message;
+      out.queues_trouble = seen.error().message;
     }
   }
   out.now = clock.wall();

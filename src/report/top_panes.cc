@@ -34,9 +34,10 @@ std::vector<std::string> job_lines(const TopFacts& facts) {
   std::vector<std::string> out;
   for (const TopJob& job : facts.jobs) {
     const std::string next =
-        job.paused ? "paused"
-        : job.next ? cat("in ", rough_duration(std::max(Millis(0), *job.next - facts.now)))
-                   : "never";
+        job.paused     ? "paused"
+        : job.next     ? cat("in ", rough_duration(std::max(Millis(0), *job.next - facts.now)))
+        : job.readable ? "never"
+                       : "?";
     out.push_back(cat(" ", fitted(printable(job.name), std::min<std::size_t>(longest, 28)), "  ",
                       fitted(printable(job.schedule), std::min<std::size_t>(schedule, 20)), "  ",
                       fitted(next, 16), " ", strip_of(job.slots)));
@@ -97,12 +98,13 @@ std::vector<std::string> pane_lines(const TopFacts& facts, TopPane pane, std::si
   }
   const bool dated = pane == TopPane::Latest || pane == TopPane::Refused;
   if (dated) keep_last(out, most);
-  if (!dated && out.size() > most && most > 0) {
-    const std::size_t hidden = out.size() - most + 1;
-    out.resize(most - 1);
-    out.push_back(cat(" and ", hidden, " more"));
+  const std::size_t all = out.size() + (pane == TopPane::Jobs ? facts.more_jobs : 0);
+  if (!dated && all > most && most > 0) out.resize(std::min(out.size(), most - 1));
+  if (!dated && all > out.size() && most > 0) {
+    out.push_back(cat(" and ", all - out.size(), " more"));
   }
-  if (!facts.pane_trouble.empty() && !dated) out = {cat(" ! ", printable(facts.pane_trouble))};
+  const std::string& trouble = pane == TopPane::Jobs ? facts.jobs_trouble : facts.queues_trouble;
+  if (!trouble.empty() && !dated) out = {cat(" ! ", printable(trouble))};
   if (out.empty()) out.emplace_back(nothing_in(pane));
   return out;
 }

@@ -21,6 +21,7 @@ struct TopJob {
   std::string schedule;
   bool paused = false;
   std::optional<WallTime> next;
+  bool readable = true;                // false: its schedule or its zone is not known here
   std::vector<core::SlotState> slots;  // oldest first
 };
 struct TopQueue {

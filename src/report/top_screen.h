@@ -19,8 +19,10 @@ struct TopFacts {
   std::vector<api::PastGrant> history;  // of the lease that is looked at, newest first
   std::vector<TopJob> jobs;             // while they are looked at
   std::vector<TopQueue> queues;         // likewise
-  std::string pane_trouble;             // why those cannot be told
-  std::string trouble;                  // why the store could not be read; the rest is old then
+  std::size_t more_jobs = 0;            // that were not looked at
+  std::string jobs_trouble;             // why those cannot be told
+  std::string queues_trouble;
+  std::string trouble;  // why the store could not be read; the rest is old then
 };
 
 // What the person at the keyboard did.

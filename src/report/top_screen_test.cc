@@ -74,13 +74,30 @@ TEST(TopScreen, TabGoesThroughWhatWasRefusedTheJobsAndTheQueues) {
   EXPECT_NE(screen().find("#x-?>o"), std::string::npos) << screen();
   state.press("\t", facts, 5);
   EXPECT_NE(screen().find("mail  waiting 12"), std::string::npos) << screen();
-  facts.pane_trouble = "the key does not allow this";
+  facts.jobs_trouble = "no jobs here";
+  EXPECT_NE(screen().find("mail  waiting 12"), std::string::npos) << screen();
+  facts.queues_trouble = "the key does not allow this";
   EXPECT_NE(screen().find("! the key does not allow"), std::string::npos) << screen();
   state.press("\t", facts, 5);
   EXPECT_NE(screen().find(" LATEST"), std::string::npos);
   // A key that is pressed while one lease is looked at goes back from it.
   state.press("\r\t", facts, 5);
   EXPECT_NE(screen().find(" LATEST"), std::string::npos);
+}
+
+TEST(TopScreen, JobsThatAreNotShownAreCounted) {
+  TopFacts facts = facts_of({});
+  for (int i = 0; i < 3; ++i) {
+    facts.jobs.push_back({.name = cat("j", i), .schedule = "@daily", .next = {}, .slots = {}});
+  }
+  facts.jobs[0].readable = false;
+  EXPECT_EQ(pane_lines(facts, TopPane::Jobs, 3).size(), 3U);
+  EXPECT_NE(pane_lines(facts, TopPane::Jobs, 3)[0].find("?"), std::string::npos);
+  EXPECT_NE(pane_lines(facts, TopPane::Jobs, 3)[1].find("never"), std::string::npos);
+  EXPECT_EQ(pane_lines(facts, TopPane::Jobs, 2).back(), " and 2 more");
+  facts.more_jobs = 10;
+  EXPECT_EQ(pane_lines(facts, TopPane::Jobs, 9).back(), " and 10 more");
+  EXPECT_EQ(pane_lines(facts, TopPane::Jobs, 3).back(), " and 11 more");
 }
 
 TEST(TopScreen, FillsEverySizeExactly) {
