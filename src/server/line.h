@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "net/http/server.h"
 #include "server/wakes.h"
@@ -79,8 +80,9 @@ void alarm_in(net::http::Server& http, const std::shared_ptr<Line>& line, Millis
 // `act` may make them leave.
 template <class Line, class Act>
 void for_all_waiting(const LineMap<Line>& lines, Act act) {
-  const LineMap<Line> all = lines;
-  for (const auto& [name, line] : all) {
+  std::vector<std::shared_ptr<Line>> all;
+  for (const auto& [name, line] : lines) all.push_back(line);
+  for (const std::shared_ptr<Line>& line : all) {
     const auto waiting = line->waiting;
     for (const auto& one : waiting) act(line, one);
   }
