@@ -51,7 +51,8 @@ namespace {
 std::string shown(const Spread& spread, const char* format) {
   const auto number = [format](double value) {
     char text[32];
-    std::snprintf(text, sizeof text, format, value);
+    // Three figures, and never an exponent.
+    std::snprintf(text, sizeof text, value >= 1000 ? "%.0f" : format, value);
     return std::string(text);
   };
   return cat(number(spread.median), " [", number(spread.least), "..", number(spread.most), "]");

@@ -226,7 +226,10 @@ class Contender {
     late_.ours = "us";
   }
 
-  void run_pairs() { pairs_result_ = run(0); }
+  double run_pairs() {
+    pairs_result_ = run(0);
+    return pairs_result_.per_second;
+  }
   void run_rest(const LoadResult& redis, const LoadResult& etcd) {
     const LoadResult one = run(1);
     const LoadResult many = run(100);
@@ -294,9 +297,19 @@ int compare(const std::string& stint, const std::string& threads) {
   return fine ? 0 : 1;
 }
 
+// For a profile: the pairs of one kind of store alone, again and again.
+int drive(const std::string& stint, const std::string& threads, const std::string& kind,
+          int rounds) {
+  Contender one(stint, threads, kind, Bounds{.redis = 1, .etcd = 8});
+  for (int i = 0; i < rounds; ++i) std::printf("%s %.0f calls/s\n", kind.c_str(), one.run_pairs());
+  return 0;
+}
+
 }  // namespace
 }  // namespace stint::bench
 
+// server_bench STINT [THREADS [KIND ROUNDS]]
 int main(int count, char** words) {
+  if (count > 4) return stint::bench::drive(words[1], words[2], words[3], std::atoi(words[4]));
   return stint::bench::compare(count > 1 ? words[1] : "build/stint", count > 2 ? words[2] : "32");
 }
