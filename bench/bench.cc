@@ -1,5 +1,7 @@
 #include "bench/bench.h"
 
+#include <spawn.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -124,6 +126,39 @@ Took take_turns(const Turns& turns, const std::string& name, const std::string& 
     out.quick.add(micros(ours, 10), micros(theirs, 10));
   }
   return out;
+}
+
+namespace {
+
+double wall_ms(std::vector<std::string> argv, const std::string& state) {
+  std::vector<char*> words;
+  for (std::string& word : argv) words.push_back(word.data());
+  words.push_back(nullptr);
+  std::string home = cat("XDG_STATE_HOME=", state);
+  std::string path = "PATH=/usr/bin:/bin";
+  char* const environment[] = {home.data(), path.data(), nullptr};
+  return 1e3 * seconds_of([&] {
+           pid_t child = 0;
+           CHECK(::posix_spawn(&child, words[0], nullptr, nullptr, words.data(), environment) == 0,
+                 "spawn");
+           int status = 0;
+           CHECK(::waitpid(child, &status, 0) == child && status == 0, "the command failed");
+         });
+}
+
+}  // namespace
+
+Comparison commands_in_turn(Commands commands) {
+  for (int round = 0; round < commands.rounds; ++round) {
+    std::vector<double> ours;
+    std::vector<double> theirs;
+    for (int i = 0; i < commands.runs; ++i) {
+      theirs.push_back(wall_ms(commands.theirs, commands.state));
+      ours.push_back(wall_ms(commands.ours, commands.state));
+    }
+    commands.line.add(spread_of(ours).median, spread_of(theirs).median);
+  }
+  return std::move(commands.line);
 }
 
 }  // namespace stint::bench

@@ -66,4 +66,15 @@ struct Took {
 };
 Took take_turns(const Turns& turns, const std::string& name, const std::string& against);
 
+// Two commands in turn, whole processes. A round's value is the median run, in milliseconds.
+struct Commands {
+  Comparison line;
+  std::vector<std::string> ours;
+  std::vector<std::string> theirs;
+  std::string state;  // of the user: XDG_STATE_HOME; the environment has a PATH besides
+  int runs = 100;
+  int rounds = 5;
+};
+Comparison commands_in_turn(Commands commands);
+
 }  // namespace stint::bench

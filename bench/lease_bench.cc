@@ -1,7 +1,5 @@
 // The embedded store against the least that could be safe: a raw synced SQLite transaction.
-#include <spawn.h>
 #include <sqlite3.h>
-#include <sys/wait.h>
 
 #include <atomic>
 #include <cstdio>
@@ -226,37 +224,15 @@ bool scale_lines(int large, const std::string& kind) {
 }
 
 // posix_spawn and wait, nothing else: what a shell would do.
-double wall_ms(std::vector<std::string> argv, const std::string& state) {
-  std::vector<char*> words;
-  for (std::string& word : argv) words.push_back(word.data());
-  words.push_back(nullptr);
-  std::string home = cat("XDG_STATE_HOME=", state);
-  std::string path = "PATH=/usr/bin:/bin";
-  char* const environment[] = {home.data(), path.data(), nullptr};
-  return 1e3 * seconds_of([&] {
-           pid_t child = 0;
-           CHECK(::posix_spawn(&child, words[0], nullptr, nullptr, words.data(), environment) == 0,
-                 "spawn");
-           int status = 0;
-           CHECK(::waitpid(child, &status, 0) == child && status == 0, "the command failed");
-         });
-}
-
 bool run_line(const std::string& stint) {
   const test::TempDir dir;
-  Comparison line{"stint run r -- true", "ms", "flock -n f true, ms", {}, {}, Goal::AtMost, 2.5};
-  constexpr int kRuns = 200;
-  for (int round = 0; round < kRounds; ++round) {
-    std::vector<double> ours;
-    std::vector<double> theirs;
-    for (int i = 0; i < kRuns; ++i) {
-      theirs.push_back(wall_ms({"/usr/bin/flock", "-n", dir.file("lock"), "true"}, dir.path()));
-      ours.push_back(wall_ms({stint, "run", "r", "--", "true"}, dir.path()));
-    }
-    line.our_values.push_back(spread_of(ours).median);
-    line.their_values.push_back(spread_of(theirs).median);
-  }
-  return print(line);
+  return print(commands_in_turn(
+      {.line = {"stint run r -- true", "ms", "flock -n f true, ms", {}, {}, Goal::AtMost, 2.5},
+       .ours = {stint, "run", "r", "--", "true"},
+       .theirs = {"/usr/bin/flock", "-n", dir.file("lock"), "true"},
+       .state = dir.path(),
+       .runs = 200,
+       .rounds = kRounds}));
 }
 
 }  // namespace

@@ -31,6 +31,8 @@ class Bare {
     done(::PQexec(
         conn_, "CREATE TABLE bare (k text PRIMARY KEY, v text NOT NULL) WITH (fillfactor = 80)"));
     done(::PQprepare(conn_, "upsert", kUpsert, 2, nullptr));
+    done(::PQprepare(conn_, "lock", "SELECT pg_advisory_lock(1)", 0, nullptr));
+    done(::PQprepare(conn_, "unlock", "SELECT pg_advisory_unlock(1)", 0, nullptr));
   }
   ~Bare() { ::PQfinish(conn_); }
   Bare(const Bare&) = delete;
@@ -42,9 +44,16 @@ class Bare {
     done(::PQexecPrepared(conn_, "upsert", 2, words, nullptr, nullptr, 1));
   }
 
+  void advisory() {
+    for (const char* const step : {"lock", "unlock"}) {
+      done(::PQexecPrepared(conn_, step, 0, nullptr, nullptr, nullptr, 1));
+    }
+  }
+
  private:
   static void done(PGresult* result) {
-    CHECK(::PQresultStatus(result) == PGRES_COMMAND_OK, ::PQresultErrorMessage(result));
+    const ExecStatusType status = ::PQresultStatus(result);
+    CHECK(status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK, ::PQresultErrorMessage(result));
     ::PQclear(result);
   }
   PGconn* conn_;
@@ -95,8 +104,13 @@ bool single_lines(const test::PostgresServer& server) {
   refusing.wall.bound = 5;
   refusing.server.name = "postgres: granted acquire and release: processor time of the server";
 
+  // No goal: an advisory lock is in memory, ends with its connection, and gives no token.
+  const Took advisory = take_turns(
+      {[&] { client.release(client.take("beside")); }, [&] { bare.advisory(); }, 100, kRounds},
+      "postgres: acquire and release", "advisory lock and unlock");
+
   bool met = true;
-  for (const Took* took : {&acquiring, &renewing, &refusing}) {
+  for (const Took* took : {&acquiring, &renewing, &refusing, &advisory}) {
     met &= print(took->wall);
     met &= print(took->quick);
     met &= print(took->server);
@@ -175,7 +189,25 @@ int run() {
   return many_line(server) && one ? 0 : 1;
 }
 
+// For a profile: one client and one name, again and again, on a server that stands.
+int drive(const std::string& url, int pairs) {
+  Client client(url);
+  const double took = seconds_of([&] {
+    for (int i = 0; i < pairs; ++i) client.release(client.take("driven"));
+  });
+  std::printf("%.0f us a pair\n", took / pairs * 1e6);
+  const api::Grip held = client.take("renewed");
+  const double renewing = seconds_of([&] {
+    for (int i = 0; i < pairs; ++i) client.renew(held);
+  });
+  std::printf("%.0f us a renewal\n", renewing / pairs * 1e6);
+  return 0;
+}
+
 }  // namespace
 }  // namespace stint::bench
 
-int main() { return stint::bench::run(); }
+// postgres_bench [URL PAIRS]
+int main(int count, char** words) {
+  return count > 2 ? stint::bench::drive(words[1], std::atoi(words[2])) : stint::bench::run();
+}

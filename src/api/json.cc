@@ -122,6 +122,12 @@ std::string to_json(const std::vector<SlotView>& slots) {
   return json::serialize(out);
 }
 
+std::string error_json(std::string_view code, std::string_view message) {
+  json::object out;
+  out["error"] = json::object{{"code", std::string(code)}, {"message", std::string(message)}};
+  return json::serialize(out);
+}
+
 std::string to_json(const Error& error, const Lease* lease, std::string_view cause) {
   json::object inner;
   inner["code"] = std::string(word(error.code));

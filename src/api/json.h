@@ -24,6 +24,9 @@ std::string to_json(const std::vector<SlotView>& slots);
 // {"error": {"code", "message", ...}}; `lease`: who is in the way.
 std::string to_json(const Error& error, const Lease* lease = nullptr, std::string_view cause = {});
 
+// The same with a code that is none of ours.
+std::string error_json(std::string_view code, std::string_view message);
+
 using JsonField =
     std::pair<std::string, std::variant<std::string, std::int64_t, bool, std::nullptr_t>>;
 std::string to_json(const std::vector<JsonField>& fields);

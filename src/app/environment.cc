@@ -9,6 +9,9 @@
 namespace stint::app {
 namespace {
 
+// A line of STINT_HELD whose claim is not known: no holder has this one, so that it holds nothing.
+constexpr std::string_view kNobodysClaim = "00000000000000000000000000000000";
+
 Result<holder::Ancestral> parse_held(std::string_view line, std::string_view claim) {
   // The name may hold spaces; the last two words are the generation and the token.
   const std::size_t token_at = line.rfind(' ');
@@ -22,7 +25,7 @@ Result<holder::Ancestral> parse_held(std::string_view line, std::string_view cla
   if (!generation) return generation.error();
   auto token = Token::parse(line.substr(token_at + 1));
   if (!token) return token.error();
-  auto parsed_claim = Claim::parse(claim);
+  auto parsed_claim = Claim::parse(claim.empty() ? kNobodysClaim : claim);
   if (!parsed_claim) return parsed_claim.error();
   return holder::Ancestral{*resource, *generation, *token, *parsed_claim};
 }
@@ -52,10 +55,19 @@ Result<std::vector<holder::Ancestral>> ancestral_leases(const Environment& envir
   if (!held) return out;
   const std::string claims_text = environment.get("STINT_HELD_CLAIMS").value_or("");
   const auto claims = split(claims_text, '\n');
+  const std::string innermost = environment.get("STINT_CLAIM").value_or("");
+  const std::string suffix = cat(' ', environment.get("STINT_GENERATION").value_or(""), ' ',
+                                 environment.get("STINT_TOKEN").value_or(""));
   std::size_t at = 0;
   for (const std::string_view line : split(*held, '\n')) {
     if (line.empty()) continue;
-    auto one = parse_held(line, at < claims.size() ? claims[at] : std::string_view());
+    std::string_view claim = at < claims.size() ? claims[at] : std::string_view();
+    // The innermost one's stands by itself too: a script may have set only that.
+    if (claim.empty() &&
+        line == cat(environment.get("STINT_RESOURCE").value_or(""), std::string_view(suffix))) {
+      claim = innermost;
+    }
+    auto one = parse_held(line, claim);
     if (!one) return std::move(one.error()).during("reading STINT_HELD");
     // The innermost one counts: it stands later.
     std::erase_if(out, [&](const holder::Ancestral& a) { return a.resource == one->resource; });
@@ -92,8 +104,9 @@ std::vector<std::string> child_environment(const Environment& ours,
   std::string held;
   std::string claims;
   const auto add = [&](const holder::Ancestral& one) {
-    held += cat(one.resource.text(), ' ', one.generation.hex(), ' ', one.token.number(), '\n');
-    claims += cat(one.claim.hex(), '\n');
+    const std::string_view end = held.empty() ? "" : "\n";
+    held += cat(end, one.resource.text(), ' ', one.generation.hex(), ' ', one.token.number());
+    claims += cat(end, one.claim.hex());
   };
   for (const holder::Ancestral& one : ancestral) {
     const bool again = std::ranges::any_of(

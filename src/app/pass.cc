@@ -5,13 +5,6 @@
 namespace stint::app {
 namespace {
 
-// What the environment knows of one resource.
-struct Known {
-  Token token;
-  std::optional<Generation> generation;
-  std::optional<Claim> claim;
-};
-
 // The innermost lease stands in variables of its own too: a script may have set only those.
 Result<std::optional<Known>> innermost(const Environment& environment,
                                        const ResourceName& resource) {
@@ -35,6 +28,14 @@ Result<std::optional<Known>> innermost(const Environment& environment,
   return std::optional<Known>(std::move(out));
 }
 
+Result<core::FenceMode> mode_of(const PassWords& words) {
+  if (!words.mode || *words.mode == "at-least") return core::FenceMode::AtLeast;
+  if (*words.mode == "once") return core::FenceMode::Once;
+  return invalid(cat("--mode ", quoted(*words.mode), " is not known: at-least (default) or once"));
+}
+
+}  // namespace
+
 Result<std::optional<Known>> known_of(const Environment& environment,
                                       const ResourceName& resource) {
   auto inner = innermost(environment, resource);
@@ -48,14 +49,6 @@ Result<std::optional<Known>> known_of(const Environment& environment,
   }
   return std::optional<Known>();
 }
-
-Result<core::FenceMode> mode_of(const PassWords& words) {
-  if (!words.mode || *words.mode == "at-least") return core::FenceMode::AtLeast;
-  if (*words.mode == "once") return core::FenceMode::Once;
-  return invalid(cat("--mode ", quoted(*words.mode), " is not known: at-least (default) or once"));
-}
-
-}  // namespace
 
 Result<bool> guard_warns(const Environment& environment) {
   const auto text = environment.get("STINT_GUARD");

@@ -12,6 +12,15 @@
 
 namespace stint::app {
 
+// What the environment knows of one resource: STINT_RESOURCE and its like of the innermost run,
+// else STINT_HELD. Empty: nothing.
+struct Known {
+  Token token;
+  std::optional<Generation> generation;
+  std::optional<Claim> claim;
+};
+Result<std::optional<Known>> known_of(const Environment& environment, const ResourceName& resource);
+
 // As they were given; empty: not given.
 struct PassWords {
   std::optional<std::string> resource;  // --resource; else STINT_RESOURCE

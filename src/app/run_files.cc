@@ -28,6 +28,16 @@ RunFiles::~RunFiles() {
   if (secret_) os::remove_file(store_file_);
 }
 
+// A file that cannot be had costs the work a convenience, not its turn: what is missing is told.
+std::string RunFiles::made(const std::string& path, const std::function<Status()>& keep) {
+  if (path.empty()) return {};
+  Status kept = os::make_directories(os::parent_of(path));
+  if (kept) kept = keep();
+  if (kept) return path;
+  trouble_ = kept.error().message;
+  return {};
+}
+
 Status RunFiles::keep_store_file() const {
   const std::string text = settings_.store_url.absolute() + "\n";
   if (secret_) return os::overwrite_file(store_file_, text);
@@ -42,11 +52,15 @@ std::int64_t RunFiles::wall_ms(MonoTime t) const {
   return to_ms(clock_.wall() + std::chrono::floor<Millis>(t - now));
 }
 
-void RunFiles::deadline(MonoTime deadline) {
-  if (deadline_file_.empty() || deadline == MonoTime::max()) return;
+Status RunFiles::keep_deadline(MonoTime deadline) const {
+  if (deadline == MonoTime::max()) return {};
   // Thirteen digits until the year 2286: always the same width. Only a hint.
-  [[maybe_unused]] const bool kept =
-      os::overwrite_file(deadline_file_, cat(wall_ms(deadline), '\n')).has_value();
+  return os::overwrite_file(deadline_file_, cat(wall_ms(deadline), '\n'));
+}
+
+void RunFiles::deadline(MonoTime deadline) {
+  if (deadline_file_.empty()) return;
+  [[maybe_unused]] const bool kept = keep_deadline(deadline).has_value();
 }
 
 Result<std::vector<std::string>> RunFiles::environment(const holder::RunRequest& request,
@@ -66,17 +80,10 @@ Result<std::vector<std::string>> RunFiles::environment(const holder::RunRequest&
   }
   leases.owner = request.owner;
   leases.deadline_ms = wall_ms(deadline_at);
-  if (!deadline_file_.empty()) {
-    if (auto made = os::make_directories(os::parent_of(deadline_file_)); !made) return made.error();
-    deadline(deadline_at);
-    leases.deadline_file = deadline_file_;
-  }
+  leases.deadline_file = made(deadline_file_, [&] { return keep_deadline(deadline_at); });
   if (tell_store) {
     leases.store = settings_.store_url.absolute_printable();
-    if (!store_file_.empty()) {
-      if (auto kept = keep_store_file(); !kept) return kept.error();
-      leases.store_file = store_file_;
-    }
+    leases.store_file = made(store_file_, [&] { return keep_store_file(); });
   }
   for (const api::Granted& grant : taken.grants) {
     if (leases.previous_progress.empty()) leases.previous_progress = grant.previous_progress;

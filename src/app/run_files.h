@@ -2,6 +2,7 @@
 // another.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -25,9 +26,13 @@ class RunFiles {
                                                const Generation& generation, MonoTime deadline,
                                                bool tell_store);
   void deadline(MonoTime deadline);
+  // Why the work was told of a file less; empty: it has them all.
+  const std::string& trouble() const { return trouble_; }
 
  private:
+  std::string made(const std::string& path, const std::function<Status()>& keep);
   Status keep_store_file() const;
+  Status keep_deadline(MonoTime deadline) const;
   std::int64_t wall_ms(MonoTime t) const;
 
   const Environment& environment_;
@@ -35,6 +40,7 @@ class RunFiles {
   const Clock& clock_;
   std::string deadline_file_;
   std::string store_file_;
+  std::string trouble_;
   bool secret_ = false;  // the store file holds a password: it goes with the run
 };
 

@@ -44,12 +44,14 @@ std::string Claims::path(const ResourceName& resource, Token token) const {
 }
 
 Status Claims::keep(const api::Grip& grip) const {
+  if (directory_.empty()) return unavailable("neither XDG_STATE_HOME nor HOME is set");
   if (auto made = os::make_directories(directory_ + "/claims"); !made) return made;
   const std::string text = cat(grip.claim.hex(), '\n', grip.owner ? grip.owner->text() : "", '\n');
   return os::write_file(path(grip.resource, grip.token), text, os::Durability::Unsynced);
 }
 
 Result<std::optional<api::Grip>> Claims::find(const ResourceName& resource, Token token) const {
+  if (directory_.empty()) return std::optional<api::Grip>();
   const std::string file = path(resource, token);
   if (!os::exists(file)) return std::optional<api::Grip>();
   auto text = os::read_file(file);
@@ -67,6 +69,7 @@ Result<std::optional<api::Grip>> Claims::find(const ResourceName& resource, Toke
 }
 
 void Claims::drop(const ResourceName& resource, Token token) const {
+  if (directory_.empty()) return;
   os::remove_file(path(resource, token));
 }
 

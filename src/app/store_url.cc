@@ -190,16 +190,16 @@ std::string without_secrets(std::string_view text) {
     const std::size_t at = authority.rfind('@');
     const std::size_t colon = authority.find(':');
     if (at != authority.npos && colon != authority.npos && colon + 1 < at) {
-      out = cat(front.substr(0, start + 3 + colon + 1), "***", front.substr(start + 3 + at));
+      out = cat(front.substr(0, start + 3 + colon), front.substr(start + 3 + at));
     }
   }
   if (out.empty()) out = front;
   if (end == text.npos) return out;
   char separator = '?';
   for (const std::string_view pair : split(text.substr(end + 1), '&')) {
-    const std::string_view name = pair.substr(0, pair.find('='));
+    if (secret(pair.substr(0, pair.find('=')))) continue;
     out += separator;
-    out += secret(name) ? cat(name, "=***") : std::string(pair);
+    out += pair;
     separator = '&';
   }
   return out;

@@ -34,7 +34,7 @@ std::string two_digits(std::int64_t n) { return n < 10 ? cat('0', n) : cat(n); }
 
 }  // namespace
 
-Result<Millis> parse_duration(std::string_view text) {
+Result<Millis> parse_duration_or_none(std::string_view text) {
   constexpr std::string_view kDigits = "0123456789";
   if (text.empty()) return bad_duration(text, "it is empty");
   if (text.front() == '-') return bad_duration(text, "it is negative");
@@ -58,9 +58,14 @@ Result<Millis> parse_duration(std::string_view text) {
     }
     total += Millis(static_cast<std::int64_t>(*number) * unit->ms);
   }
-  if (total.count() == 0) return bad_duration(text, "it is zero");
   if (total > kLongest) return bad_duration(text, "it is longer than a year");
   return total;
+}
+
+Result<Millis> parse_duration(std::string_view text) {
+  auto parsed = parse_duration_or_none(text);
+  if (parsed && parsed->count() == 0) return bad_duration(text, "it is zero");
+  return parsed;
 }
 
 std::string format_duration(Millis d) {

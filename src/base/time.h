@@ -35,6 +35,8 @@ class Clock {
 // "250ms", "90s", "5m", "1h30m", "2d". A unit is required; zero, negative and absurd ones are
 // refused.
 Result<Millis> parse_duration(std::string_view text);
+// The same for what may be nothing: "0s" is none.
+Result<Millis> parse_duration_or_none(std::string_view text);
 
 // The shortest exact form: "1h30m", "90s" is "1m30s", "250ms".
 std::string format_duration(Millis d);

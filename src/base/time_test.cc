@@ -12,6 +12,10 @@ TEST(ParseDuration, TakesOneOrSeveralUnitsFromLargeToSmall) {
   EXPECT_EQ(parse_duration("1h30m").value(), Millis(5'400'000));
   EXPECT_EQ(parse_duration("2d").value(), Millis(172'800'000));
   EXPECT_EQ(parse_duration("1d2h3m4s5ms").value(), Millis(93'784'005));
+  EXPECT_EQ(parse_duration_or_none("0s").value(), Millis(0));
+  EXPECT_EQ(parse_duration_or_none("90s").value(), Millis(90'000));
+  EXPECT_FALSE(parse_duration_or_none("0"));
+  EXPECT_FALSE(parse_duration_or_none("-0s"));
   EXPECT_EQ(parse_duration("366d").value(), std::chrono::hours(24 * 366));
 }
 

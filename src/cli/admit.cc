@@ -54,13 +54,12 @@ std::string result_words(const api::Act& act) {
 }
 
 int show(Session& session, const std::string& name, const std::string& key) {
-  auto opened = session.open(false);
+  auto opened = session.open();
   if (!opened) return session.fail(opened.error());
   auto act = (*opened)->fences().act(name, key);
   if (!act) return session.fail(act.error());
   if (!*act) {
-    session.say(cat("nothing is known of the key ", quoted(key), " of ", quoted(name)));
-    return kNothing;
+    return session.nothing(cat("nothing is known of the key ", quoted(key), " of ", quoted(name)));
   }
   session.print(session.json() ? api::to_json(fields_of(**act)) : result_words(**act));
   return kDone;
@@ -149,8 +148,9 @@ class Admission {
   }
 
   int not_executed(int error) {
-    session_.warn(cat("cannot execute ", quoted(session_.words().command().front()), ": ",
-                      std::strerror(error), "; the intent stands without a result"));
+    session_.fail(
+        {Code::Failed, cat("cannot execute ", quoted(session_.words().command().front()), ": ",
+                           std::strerror(error), "; the intent stands without a result")});
     return error == ENOENT ? kNotFound : kNotExecutable;
   }
 

@@ -78,7 +78,7 @@ int cron_daemon(Session& session, const std::optional<std::string>& file) {
                   const core::Slot& slot) { return runner_words(session, job, slot); },
       .environment =
           [&](const schedule::JobConfig& job) { return runner_environment(session, id, job); },
-      .say = [&](const std::string& line) { session.say(line); },
+      .say = [&](const std::string& line) { session.report(line); },
       .declare = [&](const std::vector<api::QueueConfig>& declared) -> Status {
         auto queue = (*opened)->queue();
         return queue ? api::declare_queues(**queue, declared) : Status(queue.error());

@@ -26,13 +26,13 @@ Result<std::string> who(Session& session) {
 
 using Change = Status (api::Slots::*)(const core::JobRule&, const std::string&);
 
-int change(Session& session, Change what, std::string_view done) {
+int change(Session& session, Change what, bool paused, std::string_view done) {
   return with_job(session, [&](const schedule::JobConfig& job, api::Slots& slots) {
     auto by = who(session);
     if (!by) return session.fail(by.error());
     if (auto changed = (slots.*what)(job.rule, *by); !changed) return session.fail(changed.error());
-    session.say(cat("job ", quoted(job.rule.name), " ", done));
-    return static_cast<int>(kDone);
+    return session.done({{"job", job.rule.name}, {"paused", paused}},
+                        cat("job ", quoted(job.rule.name), " ", done));
   });
 }
 
@@ -64,12 +64,12 @@ int cron_check(Session& session) {
 }
 
 int cron_pause(Session& session) {
-  return change(session, &api::Slots::pause,
+  return change(session, &api::Slots::pause, true,
                 "is paused: its slots are recorded as skipped_paused until it is resumed");
 }
 
 int cron_resume(Session& session) {
-  return change(session, &api::Slots::resume, "goes on; what came due meanwhile is not run");
+  return change(session, &api::Slots::resume, false, "goes on; what came due meanwhile is not run");
 }
 
 int cron_trigger(Session& session) {
@@ -81,7 +81,10 @@ int cron_trigger(Session& session) {
                            "config_differs: the store knows another schedule of this "
                            "job, loaded later"});
     }
-    session.print(core::slot_key(job.rule.name, added->at));
+    const std::string key = core::slot_key(job.rule.name, added->at);
+    session.print(session.json() ? api::to_json(std::vector<api::JsonField>{{"job", job.rule.name},
+                                                                            {"key", key}})
+                                 : key);
     return static_cast<int>(kDone);
   });
 }

@@ -46,11 +46,11 @@ int git_install(Session& session) {
 int git_uninstall(Session& session) {
   auto done = guard::uninstall_hook(session.words().operands()[1]);
   if (!done) return session.fail(done.error());
-  session.say(!done->was_there ? "there was no hook of stint"
-              : done->restored ? "removed; the hook that was there before is back"
-                               : "removed: this server no longer refuses by itself. Fences and "
-                                 "core.fsync are left as they are");
-  return kDone;
+  return session.done({{"was_there", done->was_there}, {"restored", done->restored}},
+                      !done->was_there ? "there was no hook of stint"
+                      : done->restored ? "removed; the hook that was there before is back"
+                                       : "removed: this server no longer refuses by itself. Fences "
+                                         "and core.fsync are left as they are");
 }
 
 }  // namespace stint::cli

@@ -16,9 +16,9 @@ int postgres_install(Session& session) {
   if (!guard) return session.fail(guard.error());
   const auto fresh = (*guard)->install();
   if (!fresh) return session.fail(fresh.error());
-  session.say(*fresh ? "installed: stint.admit and stint.seal are in this database"
-                     : "the guard was there already, and is up to date");
-  return kDone;
+  return session.done({{"installed", true}, {"already", !*fresh}},
+                      *fresh ? "installed: stint.admit and stint.seal are in this database"
+                             : "the guard was there already, and is up to date");
 }
 
 int postgres_uninstall(Session& session) {
@@ -26,9 +26,9 @@ int postgres_uninstall(Session& session) {
   if (!guard) return session.fail(guard.error());
   const auto gone = (*guard)->uninstall(session.words().has("--unprotect"));
   if (!gone) return session.fail(gone.error());
-  session.say(*gone ? "removed: nothing in this database refuses a late write any more"
-                    : "there was no guard in this database");
-  return kDone;
+  return session.done({{"installed", false}, {"was_there", *gone}},
+                      *gone ? "removed: nothing in this database refuses a late write any more"
+                            : "there was no guard in this database");
 }
 
 Result<std::vector<guard::CheckLine>> postgres_check(Session& session) {
@@ -47,10 +47,12 @@ int postgres_table(Session& session) {
     if (!guard) return session.fail(guard.error());
     const auto gone = (*guard)->unprotect(operands[2]);
     if (!gone) return session.fail(gone.error());
-    session.say(*gone == 0 ? "it was not protected"
-                           : cat("unprotected: ", printable(operands[2]),
-                                 " takes writes from everybody again"));
-    return kDone;
+    return session.done({{"table", operands[2]},
+                         {"protected", false},
+                         {"changed", static_cast<std::int64_t>(*gone)}},
+                        *gone == 0 ? "it was not protected"
+                                   : cat("unprotected: ", printable(operands[2]),
+                                         " takes writes from everybody again"));
   }
   const auto name = session.words().value("--resource");
   if (!name) return session.fail(invalid("protect needs --resource R: whose token counts"));
@@ -59,12 +61,16 @@ int postgres_table(Session& session) {
   if (!guard) return session.fail(guard.error());
   const auto made = (*guard)->protect(operands[2], *resource);
   if (!made) return session.fail(made.error());
-  session.say(*made == 0 ? "it was protected already"
-                         : cat("protected: ", printable(operands[2]), " (", *made,
-                               " table(s) with its partitions) refuses writes without a current "
-                               "token of ",
-                               quoted(resource->text())));
-  return kDone;
+  return session.done({{"table", operands[2]},
+                       {"resource", resource->text()},
+                       {"protected", true},
+                       {"changed", static_cast<std::int64_t>(*made)}},
+                      *made == 0
+                          ? "it was protected already"
+                          : cat("protected: ", printable(operands[2]), " (", *made,
+                                " table(s) with its partitions) refuses writes without a current "
+                                "token of ",
+                                quoted(resource->text())));
 }
 
 }  // namespace stint::cli

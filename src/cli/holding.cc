@@ -3,6 +3,7 @@
 #include <array>
 
 #include "api/json.h"
+#include "api/queue_json.h"
 #include "api/words.h"
 #include "base/text.h"
 #include "cli/commands.h"
@@ -15,6 +16,18 @@ namespace {
 
 constexpr Option kToken = {"--token", "N", "the token that acquire printed (inside a run: known)"};
 
+// This machine cannot show the claim, so nothing is asked for; but the store may know why it is
+// gone.
+int unclaimed(Session& session, const ResourceName& resource, Token token, const Error& error) {
+  auto opened = session.open();
+  if (!opened) return session.fail(opened.error());
+  auto answer = (*opened)->leases().check(
+      {resource, token, Claim::make(session.random()), std::nullopt, std::nullopt});
+  const auto* lost = answer ? std::get_if<api::Lost>(&*answer) : nullptr;
+  const bool told = lost != nullptr && lost->cause != core::Cause::NotHolder;
+  return told ? session.lost(*lost, token) : session.fail(error);
+}
+
 // Opens the store, finds the claim, does one verb, tells the answer.
 template <class Verb>
 int with_grip(Session& session, Verb verb) {
@@ -24,6 +37,8 @@ int with_grip(Session& session, Verb verb) {
   if (!token) return session.fail(token.error());
   if (auto settings = session.settings(); !settings) return session.fail(settings.error());
   auto grip = session.grip(*resource, *token);
+  if (!grip && grip.error().code == Code::Lost)
+    return unclaimed(session, *resource, *token, grip.error());
   if (!grip) return session.fail(grip.error());
   auto opened = session.open();
   if (!opened) return session.fail(opened.error());
@@ -79,6 +94,7 @@ int item_progress(Session& session, const std::string& marker) {
   if (const auto* lost = std::get_if<api::ItemLost>(&*answer)) {
     return session.fail({Code::Lost, api::describe_loss(*lost, *id, *epoch)});
   }
+  if (session.json()) session.print(api::to_json(std::get<api::ItemDone>(*answer)));
   return kDone;
 }
 
@@ -102,6 +118,7 @@ int progress_command(Session& session) {
   auto answer = (*opened)->leases().progress(*grip, marker);
   if (!answer) return session.fail(answer.error());
   if (const auto* lost = std::get_if<api::Lost>(&*answer)) return session.lost(*lost, *token);
+  if (session.json()) session.print(api::to_json(std::get<api::Held>(*answer).lease));
   return kDone;
 }
 

@@ -28,6 +28,9 @@ int bad_usage(const std::vector<std::string>& arguments, const stint::Error& err
 int run(const std::vector<std::string>& arguments) {
   auto parsed = stint::cli::parse(arguments);
   if (!parsed) return bad_usage(arguments, parsed.error());
+  if (parsed->command == nullptr && parsed->words.has("--json") && !parsed->help) {
+    return bad_usage(arguments, stint::invalid("which command? stint help lists them"));
+  }
   if (parsed->command == nullptr) {
     std::fputs(stint::cli::help_all().c_str(), parsed->help ? stdout : stderr);
     return parsed->help ? stint::cli::kDone : stint::cli::kUsage;
@@ -40,8 +43,8 @@ int run(const std::vector<std::string>& arguments) {
   const int code = parsed->command->run(session);
   // A result that could not be written is no result.
   if (std::fflush(stdout) != 0 && code == stint::cli::kDone) {
-    session.warn("the result could not be written to standard output");
-    return stint::cli::kFailed;
+    return session.fail(
+        {stint::Code::Failed, "the result could not be written to standard output"});
   }
   return code;
 }

@@ -66,6 +66,10 @@ int transfer_command(Session& session) {
   if (!owner) return session.fail(owner.error());
   auto ttl = session.duration("--ttl", Millis(0));
   if (!ttl) return session.fail(ttl.error());
+  // There is one; revoke has several.
+  if (session.words().value("--reason").value_or("transferred") != "transferred") {
+    return session.fail(invalid("--reason of a transfer is transferred"));
+  }
   auto opened = session.open();
   if (!opened) return session.fail(opened.error());
   return tell(session, **opened, (*opened)->leases().transfer(*order, *owner, *ttl), *order,
@@ -105,11 +109,12 @@ int forget_command(Session& session) {
   return kDone;
 }
 
-constexpr std::array<Option, 5> kTransferOptions = {
+constexpr std::array<Option, 6> kTransferOptions = {
     {{"--to", "OWNER", "the owner that it is reserved for"},
      kWhy,
      kExpected,
      kBy,
+     {"--reason", "WORD", "transferred (default)"},
      {"--ttl", "D", "how long the reservation lasts (default: the lease's own ttl)"}}};
 constexpr std::array<Option, 4> kRevokeOptions = {
     {kWhy, kExpected, kBy, {"--reason", "WORD", "revoked (default), cancelled or stalled"}}};

@@ -117,6 +117,11 @@ class Parser {
       parsed_.help = true;
       return {};
     }
+    // As everywhere; only in front, where no command has a say.
+    if ((word == "-V" || word == "--version") && parsed_.command == nullptr) {
+      parsed_.command = find_command("version");
+      return {};
+    }
     const std::size_t equals = word.starts_with("--") ? word.find('=') : std::string::npos;
     const std::string name = word.substr(0, equals);
     const Option* known = find(name);

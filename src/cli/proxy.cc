@@ -99,7 +99,7 @@ Result<app::ProxyRun> run_of(Session& session) {
   auto owner = session.owner();
   if (!owner) return owner.error();
   run.owner = std::move(*owner);
-  run.say = [&session](const std::string& line) { session.say(line); };
+  run.say = [&session](const std::string& line) { session.report(line); };
   return run;
 }
 

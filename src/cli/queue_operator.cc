@@ -85,8 +85,7 @@ int queue_show(Session& session) {
   auto found = (*queue)->show(*id);
   if (!found) return session.fail(found.error());
   if (!*found) {
-    session.warn(cat("there is no item ", quoted(id->text())));
-    return kNothing;
+    return session.nothing(cat("there is no item ", quoted(id->text())));
   }
   const api::QueueItem& item = **found;
   if (session.json()) {

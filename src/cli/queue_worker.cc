@@ -137,10 +137,9 @@ int queue_claim(Session& session) {
                                  .reports = false});
   if (!answer) return session.fail(answer.error());
   if (const auto* empty = std::get_if<api::EmptyQueue>(&*answer)) {
-    session.say(
+    return session.nothing(
         cat("nothing to claim in ", quoted(name->text()),
             empty->next_in ? cat("; there may be in ", rough_duration(*empty->next_in)) : ""));
-    return kNothing;
   }
   const auto& claimed = std::get<api::ClaimedItem>(*answer);
   session.say(cat("claimed ", claimed.item.id.text(), " with epoch ",

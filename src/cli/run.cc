@@ -155,7 +155,9 @@ Result<holder::RunRequest> parse_run(Session& session) {
 int wave_off(Session& session, const holder::RunRequest& request, const holder::WavedOff& off,
              int code) {
   if (request.held.what == holder::OnHeld::Fail) return session.held(off.by);
-  session.say(cat("skipped: ", describe_holder(off.by.lease, session.clock())));
+  session.say(
+      cat("skipped: ", describe_holder(off.by.lease, session.clock()),
+          request.held.what == holder::OnHeld::Skip ? "; --on-held wait waits for its end" : ""));
   return code;
 }
 

@@ -17,11 +17,15 @@ namespace {
 int report_loss(Session& session, const holder::RunEnd& end, Token token) {
   const std::string_view what = end.started ? "the work was stopped: " : "nothing was started: ";
   if (end.lost) {
-    session.warn(cat(what, api::describe_loss(*end.lost, token)));
+    session.fail({Code::Lost, cat(what, api::describe_loss(*end.lost, token))}, &end.lost->lease,
+                 core::word(end.lost->cause));
   } else if (end.how == holder::RunEnd::How::Stalled) {
-    session.warn(cat(what, "it showed no progress"));
+    session.fail({Code::Lost, cat(what, "it showed no progress")}, nullptr, "stalled");
   } else {
-    session.warn(cat(what, "the lease could not be renewed before the deadline"));
+    session.fail({Code::Lost,
+                  cat(what, end.max_hold ? "it reached its longest time to be held (--max-hold)"
+                                         : "the lease could not be renewed before the deadline")},
+                 nullptr, end.max_hold ? "max_hold" : "deadline");
   }
   return kWorkStopped;
 }
@@ -64,8 +68,8 @@ int exit_of(Session& session, const holder::RunRequest& request, const holder::R
   switch (end.how) {
     case holder::RunEnd::How::Exited: break;
     case holder::RunEnd::How::NotExecuted:
-      session.warn(cat("cannot execute ", quoted(request.command.front()), ": ",
-                       std::strerror(end.exec_error)));
+      session.fail({Code::Failed, cat("cannot execute ", quoted(request.command.front()), ": ",
+                                      std::strerror(end.exec_error))});
       return end.exec_error == ENOENT ? kNotFound : kNotExecutable;
     case holder::RunEnd::How::Lost:
     case holder::RunEnd::How::Overdue:
@@ -101,7 +105,14 @@ Result<holder::RunAnswer> do_work(Session& session, os::Signals& signals, app::O
         if (environment) add(*environment, work.env);
         return environment;
       },
-      .started = work.started,
+      .started =
+          [&] {
+            if (!files.trouble().empty()) {
+              session.warn(cat("the work gets no STINT_DEADLINE_FILE or no STINT_STORE_FILE: ",
+                               files.trouble()));
+            }
+            if (work.started) work.started();
+          },
       .ended = work.ended,
       .deadline_moved = [&](MonoTime deadline) { files.deadline(deadline); },
       .say = [&](const std::string& line) { session.say(line); },

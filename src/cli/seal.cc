@@ -17,9 +17,10 @@
 namespace stint::cli {
 namespace {
 
-constexpr std::array<Option, 6> kSealOptions = {
+constexpr std::array<Option, 7> kSealOptions = {
     {kResourceOption,
      kTokenOption,
+     {"--mode", "M", "at-least or once: taken as at the other guards; a seal uses nothing up"},
      {"--adopt", "", "use a target that carries the fence of another store's life (needs --why)"},
      {"--forget", "", "later runs and orders no longer seal it (needs --why)"},
      {"--why", "TEXT", "the reason, for the record"},
@@ -33,7 +34,10 @@ Result<std::vector<guard::Target>> targets_of(Session& session) {
   const guard::Guards guards = app::guards();
   std::vector<guard::Target> out;
   for (const std::string& text : session.words().operands()) {
-    auto target = guard::find_target(guards, text, os::absolute("."));
+    // What is to be forgotten may be gone already: its words are enough.
+    auto target = session.words().has("--forget")
+                      ? guard::parse_target(text, os::absolute("."))
+                      : guard::find_target(guards, text, os::absolute("."));
     if (!target) return target.error();
     out.push_back(std::move(*target));
   }
@@ -127,6 +131,7 @@ int seal_command(Session& session) {
   if (!word) return session.fail(word.error());
   auto pass = pass_of(session);
   if (!pass) return session.fail(pass.error());
+  pass->mode = core::FenceMode::AtLeast;
   pass->warn = false;  // unsafe mode is for writes; a seal is what makes it safe again
   auto opened = session.open(false);
   if (!opened) return session.fail(opened.error());

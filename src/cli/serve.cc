@@ -153,7 +153,7 @@ Result<app::ServeRun> run_of(Session& session, const Given& given) {
   if (auto ok = read_limits(given, run); !ok) return ok.error();
   if (auto ok = read_log(given, run); !ok) return ok.error();
   run.notify_socket = session.environment().get("NOTIFY_SOCKET").value_or("");
-  run.say = [&session](const std::string& line) { session.say(line); };
+  run.say = [&session](const std::string& line) { session.report(line); };
   return run;
 }
 

@@ -6,6 +6,7 @@
 
 #include "api/json.h"
 #include "api/words.h"
+#include "app/pass.h"
 #include "base/text.h"
 #include "cli/exit_codes.h"
 #include "cli/table.h"
@@ -58,10 +59,19 @@ void Session::print_table(const Table& table) {
 }
 
 void Session::say(std::string_view line) const {
-  if (!quiet()) warn(line);
+  if (!quiet() && !json()) warn(line);
+}
+
+void Session::report(std::string_view line) const {
+  if (quiet()) return;
+  json() ? complain(api::to_json(std::vector<api::JsonField>{{"message", std::string(line)}}))
+         : warn(line);
 }
 
 void Session::warn(std::string_view line) const {
+  if (json()) {
+    return complain(api::to_json(std::vector<api::JsonField>{{"warning", std::string(line)}}));
+  }
   // One write: lines of several processes do not mix.
   const std::string whole = cat("stint: ", line, "\n");
   std::fwrite(whole.data(), 1, whole.size(), stderr);
@@ -80,8 +90,25 @@ int Session::fail(const Error& error, const api::Lease* lease, std::string_view 
   return exit_code(error.code);
 }
 
+int Session::nothing(std::string_view what) {
+  if (json()) {
+    complain(api::error_json("nothing", what));
+  } else {
+    say(what);
+  }
+  return kNothing;
+}
+
+int Session::done(const std::vector<api::JsonField>& fields, std::string_view words) {
+  json() ? print(api::to_json(fields)) : say(words);
+  return kDone;
+}
+
 int Session::held(const api::Refused& refused) {
-  return fail({Code::Held, describe_holder(refused.lease, clock_)}, &refused.lease);
+  return fail({Code::Held, cat(describe_holder(refused.lease, clock_),
+                               "; wait for its end (--wait D; run: --on-held wait), or try again "
+                               "later")},
+              &refused.lease);
 }
 
 int Session::lost(const api::Lost& lost, Token offered) {
@@ -124,7 +151,9 @@ Result<Millis> Session::duration(std::string_view option, std::optional<Millis> 
     if (fallback) return *fallback;
     return invalid(cat(option, " is missing"));
   }
-  auto parsed = parse_duration(*text);
+  // What is none by default may be given as none.
+  const bool may_be_none = fallback && fallback->count() == 0;
+  auto parsed = may_be_none ? parse_duration_or_none(*text) : parse_duration(*text);
   if (!parsed) return invalid(cat(option, ": ", parsed.error().message));
   return parsed;
 }
@@ -141,11 +170,9 @@ Result<Token> Session::token_of(const ResourceName& resource) {
     if (!token) return invalid(cat("--token: ", token.error().message));
     return token;
   }
-  auto ancestral = app::ancestral_leases(environment_);
-  if (!ancestral) return ancestral.error();
-  for (const holder::Ancestral& one : *ancestral) {
-    if (one.resource == resource) return one.token;
-  }
+  auto known = app::known_of(environment_, resource);
+  if (!known) return known.error();
+  if (*known) return (*known)->token;
   return invalid("--token N is missing (inside a run of this resource it is known)");
 }
 
@@ -157,11 +184,10 @@ app::Claims Session::claims() {
 Result<api::Grip> Session::grip(const ResourceName& resource, Token token) {
   auto given = given_owner();
   if (!given) return given.error();
-  auto ancestral = app::ancestral_leases(environment_);
-  if (!ancestral) return ancestral.error();
-  for (const holder::Ancestral& one : *ancestral) {
-    if (one.resource != resource || one.token != token) continue;
-    return api::Grip{resource, token, one.claim, *given, std::nullopt};
+  auto known = app::known_of(environment_, resource);
+  if (!known) return known.error();
+  if (*known && (*known)->token == token && (*known)->claim) {
+    return api::Grip{resource, token, *(*known)->claim, *given, std::nullopt};
   }
   auto kept = claims().find(resource, token);
   if (!kept) return kept.error();

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "api/json.h"
 #include "api/lease.h"
 #include "app/opened.h"
 #include "app/settings.h"
@@ -40,8 +41,13 @@ class Session {
   // ---- output: results to stdout, talk to stderr
   void print(std::string_view line);
   void print_table(const Table& table);
-  void say(std::string_view line) const;   // not with -q
-  void warn(std::string_view line) const;  // also with -q
+  // With --json standard error has JSON alone: an error is one document, a warning too.
+  void say(std::string_view line) const;     // in words; neither with -q nor with --json
+  void report(std::string_view line) const;  // of what runs on and on; not with -q
+  void warn(std::string_view line) const;    // also with -q
+  // The result of a verb: an object, or words.
+  int done(const std::vector<api::JsonField>& fields, std::string_view words);
+  int nothing(std::string_view what);  // there is none of it: exit 3
   int fail(const Error& error, const api::Lease* lease = nullptr, std::string_view cause = {});
   void complain(const std::string& document) const;  // JSON, to stderr
   int held(const api::Refused& refused);

@@ -56,7 +56,7 @@ int slots_command(Session& session) {
   } else {
     [[maybe_unused]] const bool found = load_jobs(session).has_value();
   }
-  auto opened = session.open(false);
+  auto opened = session.open();
   if (!opened) return session.fail(opened.error());
   const std::string& job = session.words().operands().front();
   auto history = (*opened)->slots().history(job, *limit);
@@ -70,8 +70,7 @@ int slots_command(Session& session) {
   }
   if (session.json()) session.print(api::to_json(*slots));
   if (!history->job) {
-    session.say(cat("the store knows no job ", quoted(job)));
-    return kNothing;
+    return session.nothing(cat("the store knows no job ", quoted(job)));
   }
   if (!session.json()) print_slots(session, *slots);
   if (history->job->paused) session.say(cat("job ", quoted(job), " is paused"));

@@ -85,7 +85,7 @@ int torture_command(Session& session) {
   const app::TortureRequest request{
       .length = session.words().has("--for") ? *seconds : Millis(*minutes * 60'000),
       .clients = static_cast<int>(*clients),
-      .say = [&](const std::string& line) { session.say(line); }};
+      .say = [&](const std::string& line) { session.report(line); }};
   const auto story = app::torture_store(options, session.environment(), session.clock(),
                                         session.random(), *signals, request);
   if (!story) return session.fail(story.error());

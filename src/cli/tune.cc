@@ -52,7 +52,7 @@ Result<TuneAsked> gather(Session& session) {
   } else if (session.words().has("--file")) {
     return jobs.error();
   }
-  auto opened = session.open(false);
+  auto opened = session.open();
   if (!opened) return opened.error();
   auto history = (*opened)->slots().history(out.name, kMostRuns);
   if (!history) return history.error();

@@ -146,8 +146,9 @@ Status check_ttl(api::Queue& queue, queue::WorkRequest& request) {
 
 int tell_end(Session& session, const queue::WorkEnd& end) {
   if (end.exec_error != 0) {
-    session.warn(cat("cannot execute ", quoted(session.words().command().front()), ": ",
-                     std::strerror(end.exec_error), "; the item was given back"));
+    session.fail(
+        {Code::Failed, cat("cannot execute ", quoted(session.words().command().front()), ": ",
+                           std::strerror(end.exec_error), "; the item was given back")});
     return end.exec_error == ENOENT ? kNotFound : kNotExecutable;
   }
   if (session.words().has("-v")) {
@@ -193,7 +194,7 @@ int work_command(Session& session) {
                                      deadline);
           },
       .deadline_moved = [&](MonoTime deadline) { files.deadline(deadline); },
-      .say = [&](const std::string& line) { session.say(line); }};
+      .say = [&](const std::string& line) { session.report(line); }};
   auto end = queue::work(**queue, (*opened)->leases(), session.clock(), session.random(), *signals,
                          *request, hooks);
   if (!end) return session.fail(end.error());

@@ -54,7 +54,7 @@ int write_command(Session& session) {
   os::Fd body;
   if (const auto from = session.words().value("--from"); from && *from != "-") {
     auto opened = os::open_to_read(*from);
-    if (!opened) return session.fail(opened.error());
+    if (!opened) return session.fail(invalid(cat("--from: ", opened.error().message)));
     body = std::move(*opened);
   }
   constexpr int kStandardInput = 0;

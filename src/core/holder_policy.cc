@@ -28,6 +28,18 @@ constexpr Millis kNoStep{500};
 
 }  // namespace
 
+namespace {
+
+MonoTime end_of(const HoldSettings& settings, MonoTime from, Millis length) {
+  return from + length - settings.grace - settings.margin - drift(length);  // G6
+}
+
+}  // namespace
+
+bool reached_max_hold(const HoldSettings& settings, MonoTime granted_at, MonoTime now) {
+  return settings.max_hold.count() > 0 && now >= end_of(settings, granted_at, settings.max_hold);
+}
+
 Millis default_grace(Millis ttl) { return std::min(Millis(10'000), ttl / 6); }
 Millis default_margin(Millis ttl) { return std::min(Millis(500), ttl / 10); }
 
@@ -103,12 +115,9 @@ void HolderPolicy::saw(const Sighting& answer) {
 
 void HolderPolicy::count_from(MonoTime sent_at, Millis granted_ttl) {
   sure_since_ = sent_at;
-  const auto end = [this](MonoTime from, Millis length) {
-    return from + length - settings_.grace - settings_.margin - drift(length);  // G6
-  };
-  deadline_ = end(sent_at, granted_ttl);
+  deadline_ = end_of(settings_, sent_at, granted_ttl);
   if (settings_.max_hold.count() > 0) {
-    deadline_ = std::min(deadline_, end(granted_at_, settings_.max_hold));
+    deadline_ = std::min(deadline_, end_of(settings_, granted_at_, settings_.max_hold));
   }
   counted_deadline_ = deadline_;
   counted_.reset();

@@ -43,6 +43,9 @@ Millis default_margin(Millis ttl);
 // Refuses settings whose inequality cannot hold: two renewals must fit before the deadline.
 Status check_settings(const HoldSettings& settings);
 
+// Whether the work has to end because it may not be held longer, granted at `granted_at`.
+bool reached_max_hold(const HoldSettings& settings, MonoTime granted_at, MonoTime now);
+
 // One answer: when it was asked for and when it was here on our clock, and in between the store's
 // own.
 struct Sighting {

@@ -159,7 +159,8 @@ ItemDecision act(const ItemRecord& record, const CheckpointItem& verb, const Con
   ItemChange change;
   change.item = before;
   change.item.started = true;
-  change.item.progress = verb.marker;
+  // Data alone says nothing about where it is.
+  if (!verb.marker.empty()) change.item.progress = verb.marker;
   change.item.progress_at = context.now_wall;
   change.item.progress_epoch = before.epoch;
   change.pace = paced(before);

@@ -44,7 +44,7 @@ Error torn(std::string_view name, std::string_view why) {
   return unavailable(cat("the fence file ", quoted(name), " cannot be understood (", why,
                          "), so nothing was written. A guard never leaves such a file: look who "
                          "made or damaged it. An operator can adopt the target with a reason "
-                         "(stint seal --adopt --why)"));
+                         "(docs/guides/guard-files.md)"));
 }
 
 // "key value" lines in a fixed order, each ended by a newline.

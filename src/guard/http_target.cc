@@ -8,6 +8,8 @@ namespace stint::guard {
 
 Result<net::http::Endpoint> parse_endpoint(std::string_view text) {
   const std::string_view given = text;
+  // Not said back: what stands there may be a password.
+  if (text.find('@') != text.npos) return invalid("HOST:PORT, without a user and a password");
   constexpr std::string_view kHttpScheme = "http://";
   if (text.starts_with("https://")) {
     return invalid(cat(quoted(given), ": only plain http:// is spoken here"));

@@ -167,7 +167,7 @@ Result<std::optional<StandingFence>> ruling(const Survey& survey) {
       return unavailable(cat("fences of two stores or two resources stand side by side: ",
                              quoted(one.name), " and ", quoted(top->name),
                              ". Nothing is admitted until an operator has decided which one counts "
-                             "(stint seal --adopt --why)"));
+                             "(docs/guides/guard-files.md)"));
     }
   }
   return std::optional(*top);

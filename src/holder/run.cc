@@ -210,7 +210,10 @@ class Run {
   // Released only when the tree was seen empty: otherwise the lease runs out, and what is left of
   // the tree meets the guards.   G7
   void finish(const Taken& taken, RunAnswer& answer, const std::vector<std::string>& environment) {
-    const RunEnd& end = answer.end;
+    RunEnd& end = answer.end;
+    end.max_hold =
+        end.how == RunEnd::How::Overdue &&
+        core::reached_max_hold(request_.settings, taken.kept.front().sent_at, clock_.mono());
     bool reached = true;
     if (hooks_.ended) hooks_.ended(taken, end);
     if (end.how != RunEnd::How::Exited && end.how != RunEnd::How::NotExecuted) {
@@ -236,6 +239,7 @@ class Run {
 
   static std::string cause_of(const RunEnd& end) {
     if (end.lost) return std::string(core::word(end.lost->cause));
+    if (end.max_hold) return std::string(core::word(core::Cause::MaxHold));
     return end.how == RunEnd::How::Stalled ? "stalled" : "deadline";
   }
 

@@ -53,6 +53,7 @@ struct RunEnd {
   int exec_error = 0;
   bool seen_empty = false;  // no process of the tree is alive: the leases may be released
   std::string survivors;    // otherwise: these
+  bool max_hold = false;    // Overdue: not because no answer came, it was held as long as it may be
   std::optional<api::Lost> lost;
   std::string lost_resource;
 };

@@ -174,7 +174,8 @@ Result<HeldPolicy> parse_held_policy(std::string_view text) {
   const std::string_view what = text.substr(0, equals);
   std::optional<Millis> length;
   if (equals != std::string_view::npos) {
-    auto parsed = parse_duration(text.substr(equals + 1));
+    const std::string_view words = text.substr(equals + 1);
+    auto parsed = what == "wait" ? parse_duration_or_none(words) : parse_duration(words);
     if (!parsed) return parsed.error();
     length = *parsed;
   }

@@ -26,7 +26,7 @@
 namespace stint::os {
 namespace {
 
-// How long a supervisor may still be stopped after the tree was killed before it is ended too.
+// How long a supervisor that is in others' way may still be stopped after the tree was killed.
 constexpr std::int64_t kPatienceNs = 1'000'000'000;
 constexpr Nanos kRound{2'000'000};
 
@@ -173,8 +173,10 @@ class Guardian {
     }
   }
 
-  // The supervisor should have done this. It may just have been woken together with us: only one
-  // that stays stopped is ended.
+  // The supervisor should have done this. If it is stopped it says so when it goes on, with its 75;
+  // only one that was stopped with a lock in its hand (SQLite's, in the middle of a commit) is
+  // ended too: nobody could take over. It may just have been woken together with us, so not at
+  // once.
   void overdue() {
     const std::int64_t since = now_ns();
     while (now_ns() >= page_.kill_at_ns) {
@@ -182,9 +184,9 @@ class Guardian {
       kill_round();
       const bool empty = reap();
       const char state = process_state(duty_.supervisor);
-      const bool stopped = state == 'T' || state == 't';
-      if (empty && !stopped) leave();
-      if (stopped && now_ns() - since > kPatienceNs) {
+      const bool in_the_way = (state == 'T' || state == 't') && holds_write_lock(duty_.supervisor);
+      if (empty && !in_the_way) leave();
+      if (in_the_way && now_ns() - since > kPatienceNs) {
         alone_ = true;
         ::kill(duty_.supervisor, SIGKILL);
       }

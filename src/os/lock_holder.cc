@@ -37,6 +37,18 @@ std::string describe_process(int pid) {
   return out;
 }
 
+bool holds_write_lock(int pid) {
+  const auto table = read_file("/proc/locks", 4U << 20U);
+  if (!table) return false;
+  // "3: POSIX  ADVISORY  WRITE 4711 fe:00:11043719 128 128"; who only waits has "->" in it.
+  for (const std::string_view line : split(*table, '\n')) {
+    const std::size_t kind = line.find(" WRITE ");
+    if (kind == line.npos || line.find("->") != line.npos) continue;
+    if (line.substr(kind + 7).starts_with(cat(pid, " "))) return true;
+  }
+  return false;
+}
+
 std::string describe_lock_holder(const std::string& path, long byte) {
   const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (fd < 0) return {};

@@ -16,4 +16,8 @@ std::string describe_process(int pid);
 // 'R', 'S', 'T' ... from /proc; 0 if there is no such process.
 char process_state(int pid);
 
+// Whether it keeps any lock that shuts others out (SQLite's while it writes, flock's); false too if
+// that cannot be told.
+bool holds_write_lock(int pid);
+
 }  // namespace stint::os

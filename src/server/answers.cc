@@ -86,7 +86,8 @@ Answer acquire_answer(const api::AcquireAnswer& answer, const std::optional<Clai
   }
   const auto& refused = std::get<api::Refused>(answer);
   Answer out{.status = 409,
-             .body = api::to_json(refused, api::describe_holder(refused.lease, now))};
+             .body = api::to_json(refused, cat(api::describe_holder(refused.lease, now),
+                                               "; ask with wait_ms, or again later"))};
   if (refused.retry_in) out.fields.push_back({"Retry-After", seconds(*refused.retry_in)});
   return out;
 }

@@ -54,7 +54,9 @@ Timer started(const core::TimerPlan& plan, const Timer& before, Millis granted) 
     case core::TimerPlan::Op::Stop: return {};
     case core::TimerPlan::Op::Start: return {TimerState::Running, granted, granted};
     case core::TimerPlan::Op::Extend:
-      return {TimerState::Running, std::max(granted, before.remaining.value_or(granted)), granted};
+      // Never shortened: what was longer stands as it was.
+      if (before.remaining && *before.remaining > granted) return before;
+      return {TimerState::Running, granted, granted};
   }
   return before;
 }

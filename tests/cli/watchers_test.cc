@@ -97,11 +97,15 @@ TEST(WholeTreeFrozenPastItsTtl, IsDeadWithinASecondOfWakingAndExits75) {
   EXPECT_EQ(exit->code, 75) << run.run().err();
 }
 
-TEST(SupervisorFrozen, TheGuardianEndsTheTreeInTimeAndThenTheSupervisor) {
+TEST(SupervisorFrozen, TheGuardianEndsTheTreeInTimeAndTheSupervisorSaysSoWhenItGoesOn) {
   StubbornRun run;
   ::kill(run.pids().supervisor, SIGSTOP);
   run.expect_work_dead_when_granted();
-  EXPECT_TRUE(run.run().wait(milliseconds(10'000)));
+  ::kill(run.pids().supervisor, SIGCONT);
+  const auto exit = run.run().wait(milliseconds(10'000));
+  ASSERT_TRUE(exit);
+  EXPECT_EQ(exit->code, 75) << run.run().err();
+  EXPECT_NE(run.stint()({"events", "--json"}).out.find("run_stopped"), std::string::npos);
 }
 
 TEST(GuardianFrozen, TheSupervisorActsAlone) {

@@ -160,7 +160,7 @@ DECLARE
       WHEN 'never_granted' THEN 'was never granted to anybody'
       WHEN 'foreign' THEN 'belongs to another store''s life'
       WHEN 'restored' THEN 'comes from a store that went back in time'
-      WHEN 'ask_store' THEN 'is above the fence, and this database cannot ask its store'
+      WHEN 'ask_store' THEN 'is above the fence or of another generation, and this database cannot ask its store'
       END) END;
   next CONSTANT text := CASE verdict
       WHEN 'ask_store' THEN 'Seal first: the run that holds the lease seals '

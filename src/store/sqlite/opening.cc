@@ -151,6 +151,11 @@ Status check_schema(Database& db, const std::string& path) {
   if (!application) return application.error();
   const auto version = pragma(db, "PRAGMA user_version");
   if (!version) return version.error();
+  if (*application == 0 && *version == 0) {
+    return unavailable(cat(quoted(path),
+                           " is empty, and not a Stint store: name a file that is not there yet, "
+                           "or put back what was in it"));
+  }
   if (*application != kApplication) {
     return unavailable(cat(quoted(path), " is an SQLite database, but not a Stint store"));
   }
