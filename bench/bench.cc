@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "base/check.h"
 #include "base/text.h"
 #include "os/clock.h"
 #include "tests/support/process.h"
