@@ -42,7 +42,7 @@ bool etcd_line(const std::string& stint) {
   CHECK(server.start(), "etcd does not start");
   return line(stint, {"etcd",
                       "etcdctl lock r true",
-                      server.url(),
+                      cat("etcd://", server.hosts()),
                       {"/usr/bin/env", "ETCDCTL_API=3", "etcdctl", "--endpoints", server.hosts(),
                        "lock", "r", "true"}});
 }

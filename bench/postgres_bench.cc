@@ -105,7 +105,7 @@ bool single_lines(const test::PostgresServer& server) {
   refusing.server.name = "postgres: granted acquire and release: processor time of the server";
 
   // No goal: an advisory lock is in memory, ends with its connection, and gives no token.
-  const Took advisory = take_turns(
+  Took advisory = take_turns(
       {[&] { client.release(client.take("beside")); }, [&] { bare.advisory(); }, 100, kRounds},
       "postgres: acquire and release", "advisory lock and unlock");
 
