@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/parse.hpp>
+#include <vector>
 
 #include "base/text.h"
 #include "store/etcd/wire.h"
@@ -14,6 +15,7 @@ namespace {
 constexpr std::size_t kLongestLine = 16U << 20U;
 constexpr Millis kPause{200};
 
+// `from` 0: from now on.
 std::string create(const KeyRange& keys, std::uint64_t from, bool removals_only) {
   std::string out = cat(R"({"create_request":{"key":")", base64(keys.from), '"');
   if (!keys.end.empty()) out += cat(R"(,"range_end":")", base64(keys.end), '"');
@@ -75,7 +77,8 @@ class Watches::WakeUp final : public Watch {
 // One life of the stream.
 struct Watches::Round {
   std::uint64_t edition = 0;
-  std::uint64_t from = 0;             // the highest revision that was asked for
+  std::uint64_t from = 0;             // nothing lower is to be told of
+  std::vector<std::string> keys;      // in the order in which they were asked for
   net::HttpStream* stream = nullptr;  // owned by Shared; only the loop's thread replaces it
   bool failed = false;                // the one before ended unasked
   std::string line;                   // what has come of the next one
@@ -110,7 +113,11 @@ std::unique_ptr<Watch> Watches::watch(std::string_view key, std::uint64_t revisi
 // The end of a timer is looked at too: who waits for a lease need not ask again and again in its
 // last second.
 std::string Watches::begin(Round& round) {
-  std::map<std::string, Revisions> wanted;
+  struct Wanted {
+    Revisions seen;
+    bool fresh;
+  };
+  std::map<std::string, Wanted> wanted;
   {
     MutexLock lock(shared_->mutex);
     shared_->changed.wait(lock, [this]() NO_THREAD_SAFETY_ANALYSIS {
@@ -118,9 +125,10 @@ std::string Watches::begin(Round& round) {
     });
     if (shared_->closing) return {};
     for (const Registered* watch : shared_->all) {
-      const auto [at, fresh] = wanted.emplace(watch->key, watch->seen);
-      for (std::size_t i = 0; !fresh && i < kPlaces; ++i) {
-        at->second[i] = std::min(at->second[i], watch->seen[i]);
+      const auto [at, first] = wanted.emplace(watch->key, Wanted{watch->seen, watch->fresh});
+      at->second.fresh &= watch->fresh;
+      for (std::size_t i = 0; !first && i < kPlaces; ++i) {
+        at->second.seen[i] = std::min(at->second.seen[i], watch->seen[i]);
       }
     }
     round.edition = shared_->edition;
@@ -129,12 +137,15 @@ std::string Watches::begin(Round& round) {
   }
   round.from = 0;
   round.line.clear();
+  round.keys.clear();
   std::string out;
-  for (const auto& [key, seen] : wanted) {
-    round.from = std::max({round.from, seen[0] + 1, seen[1] + 1, seen[2] + 1});
-    out += create({keys_.record(key)}, seen[0] + 1, false);
-    out += create(keys_.appended(key), seen[1] + 1, false);
-    out += create({keys_.timer_end(key)}, seen[2] + 1, true);
+  for (const auto& [key, one] : wanted) {
+    const auto from = [&](std::size_t place) { return one.fresh ? 0 : one.seen[place] + 1; };
+    for (const std::uint64_t seen : one.seen) round.from = std::max(round.from, seen + 1);
+    round.keys.push_back(key);
+    out += create({keys_.record(key)}, from(0), false);
+    out += create(keys_.appended(key), from(1), false);
+    out += create({keys_.timer_end(key)}, from(2), true);
   }
   return out;
 }
@@ -186,7 +197,8 @@ bool Watches::take(std::string_view piece, Round& round) {
   return true;
 }
 
-// {"result":{"header":{"revision":"7"},"created":true | "canceled":true | "events":[...]}}
+// {"result":{"header":{"revision":"7"},"watch_id":"2","created":true | "canceled":true |
+// "events":[...]}}; the ids are counted from 0 in the order of the requests.
 bool Watches::take_line(std::string_view line, Round& round) {
   boost::system::error_code broken;
   const json::value parsed = json::parse(line, broken);
@@ -198,7 +210,8 @@ bool Watches::take_line(std::string_view line, Round& round) {
   const auto created = bool_field(told, "created");
   const auto canceled = bool_field(told, "canceled");
   const auto compacted = number_field(told, "compact_revision");
-  if (!revision || !created || !canceled || !compacted) return false;
+  const auto id = number_field(told, "watch_id");
+  if (!revision || !created || !canceled || !compacted || !id) return false;
   // Older than what was seen: the store was restored. There is nothing to wait for at the former
   // place.
   const bool went_back = *revision + 1 < round.from;
@@ -208,6 +221,9 @@ bool Watches::take_line(std::string_view line, Round& round) {
     return false;
   }
   if (*created) {
+    const auto nth = static_cast<std::size_t>(*id);
+    if (nth / kPlaces >= round.keys.size()) return false;
+    take_beginning(round.keys[nth / kPlaces], nth % kPlaces, *revision);
     if (std::exchange(round.failed, false)) shared_->wake_all();
     return true;
   }
@@ -230,6 +246,18 @@ void Watches::start_over(std::uint64_t seen, bool went_back) {
   for (Registered* watch : shared_->all) {
     for (std::uint64_t& one : watch->seen) one = went_back ? seen : std::max(one, seen);
     watch->event.signal();
+  }
+}
+
+// The stream delivers one place of the key from here on.
+void Watches::take_beginning(const std::string& key, std::size_t place, std::uint64_t revision) {
+  const MutexLock lock(shared_->mutex);
+  for (Registered* watch : shared_->all) {
+    if (watch->key != key || !watch->fresh) continue;
+    // What came before it is not told: its owner has to look.
+    if (revision > watch->seen[place]) watch->event.signal();
+    watch->seen[place] = std::max(watch->seen[place], revision);
+    if (place == kPlaces - 1) watch->fresh = false;
   }
 }
 

@@ -1,9 +1,11 @@
 // Wake-ups from etcd: one stream for all watches of a store.
 //
-// A watch notes the newest revision that the store has seen and the stream asks for everything
-// after it: etcd keeps its history, so that nothing is missed between the two, nor while the stream
-// is down. When history is gone (compaction), or the stream had to be opened anew after a failure,
-// everybody is woken.
+// A watch notes the newest revision that the store has seen. The first stream that it is part of
+// begins with the present: who asks etcd for something earlier is served by a loop that turns ten
+// times a second, and so would be what comes after. If the store has moved on since the watch was
+// made, its owner is woken to look. A later stream begins where the one before ended: etcd keeps
+// its history, so that nothing is missed while a stream is down. When history is gone (compaction),
+// or the stream had to be opened anew after a failure, everybody is woken.
 //
 // Thread safety: every method may be called from any thread.
 #pragma once
@@ -44,7 +46,8 @@ class Watches {
   using Revisions = std::array<std::uint64_t, kPlaces>;
   struct Registered {
     std::string key;
-    Revisions seen{};  // delivered up to here
+    Revisions seen{};   // delivered up to here
+    bool fresh = true;  // no stream has begun to deliver yet
     os::EventFd event;
   };
   // Shared with the watches: one may outlive the store.
@@ -57,6 +60,7 @@ class Watches {
   bool take(std::string_view piece, Round& round);
   bool take_line(std::string_view line, Round& round);
   void take_event(const KeyValue& changed);
+  void take_beginning(const std::string& key, std::size_t place, std::uint64_t revision);
   void start_over(std::uint64_t seen, bool went_back);
   // Begins a round: its stream, and what that is to be asked. Empty: nothing to watch.
   std::string begin(Round& round);
