@@ -16,6 +16,8 @@ constexpr const char* kStaged = "snapshot.new";
 constexpr std::uint64_t kSnapshotFormat = 1;
 // What gathers before it is brought to the disk: a later sync of the log does not wait for much.
 constexpr std::uint64_t kUnsynced = std::uint64_t{4} << 20U;
+// About: what a head says of their number is not believed beyond what the file can hold.
+constexpr std::uint64_t kFewestRowBytes = 16;
 constexpr std::size_t kWindow = std::size_t{4} << 20U;
 constexpr std::size_t kLongestEntry = kMostBody + kWindow;
 
@@ -83,36 +85,6 @@ class SnapshotReader {
   Place last_;
 };
 
-// A word about what is wrong; empty: nothing.
-std::string_view take_entry(const LogEntry& entry, Snapshot& out, TableBuilder& rows) {
-  RowReader reader(entry.body.substr(1));
-  switch (static_cast<EntryKind>(entry.body.front())) {
-    case EntryKind::Head: {
-      if (entry.number != 1 || reader.number() != kSnapshotFormat) return "of another format";
-      Place& from = out.head.from;
-      for (std::uint64_t* number : {&from.segment, &from.offset, &from.number, &from.check,
-                                    &out.head.mark.seq, &out.head.rows}) {
-        *number = reader.number();
-      }
-      out.head.mark.last = take_time(reader);
-      out.head.boots = take_boots(reader);
-      rows.expect(std::min<std::uint64_t>(out.head.rows, 1U << 26U));
-      break;
-    }
-    case EntryKind::Rows:
-      while (reader.ok() && !reader.done()) {
-        const std::string_view key = reader.text();
-        Row row = take_row(reader);
-        if (reader.ok() && !rows.add(key, std::move(row))) return "not in order";
-      }
-      break;
-    case EntryKind::End: out.end = reader.number(); break;
-    case EntryKind::Commit:
-    case EntryKind::Boots: return "with an entry of the log in it";
-  }
-  return reader.ok() && reader.done() ? std::string_view() : "with a block that cannot be read";
-}
-
 }  // namespace
 
 void pack_boots(std::string& out, const std::vector<BootRow>& boots) {
@@ -142,6 +114,35 @@ std::vector<BootRow> take_boots(RowReader& reader) {
     out.push_back(std::move(row));
   }
   return out;
+}
+
+std::string_view take_entry(const LogEntry& entry, Snapshot& out, TableBuilder& rows) {
+  RowReader reader(entry.body.substr(1));
+  switch (static_cast<EntryKind>(entry.body.front())) {
+    case EntryKind::Head: {
+      if (entry.number != 1 || reader.number() != kSnapshotFormat) return "of another format";
+      Place& from = out.head.from;
+      for (std::uint64_t* number : {&from.segment, &from.offset, &from.number, &from.check,
+                                    &out.head.mark.seq, &out.head.rows}) {
+        *number = reader.number();
+      }
+      out.head.mark.last = take_time(reader);
+      out.head.boots = take_boots(reader);
+      rows.expect(std::min(out.head.rows, out.bytes / kFewestRowBytes));
+      break;
+    }
+    case EntryKind::Rows:
+      while (reader.ok() && !reader.done()) {
+        const std::string_view key = reader.text();
+        Row row = take_row(reader);
+        if (reader.ok() && !rows.add(key, std::move(row))) return "not in order";
+      }
+      break;
+    case EntryKind::End: out.end = reader.number(); break;
+    case EntryKind::Commit:
+    case EntryKind::Boots: return "with an entry of the log in it";
+  }
+  return reader.ok() && reader.done() ? std::string_view() : "with a block that cannot be read";
 }
 
 SnapshotWriter::~SnapshotWriter() {
