@@ -10,6 +10,8 @@
 #include "os/pause.h"
 #include "os/service_notice.h"
 #include "schedule/listing.h"
+#include "store/seam.h"
+#include "store/troubled.h"
 
 namespace stint::app {
 namespace {
@@ -42,6 +44,7 @@ class Caretaker {
   void tick() {
     const MonoTime now = clock_.mono();
     opened_.flush();
+    look_at_store();
     (void)os::notify_manager(run_.notify_socket, "WATCHDOG=1");
     if (now - looked_ >= kLookAtFiles) {
       looked_ = now;
@@ -64,11 +67,22 @@ class Caretaker {
   }
 
  private:
+  // Its trouble is said once, and so is its end. `stint doctor` through the server tells it, too.
+  void look_at_store() {
+    const auto* store = dynamic_cast<const store::Troubled*>(opened_.bare());
+    const std::string present = store == nullptr ? "" : store->trouble();
+    if (present == trouble_) return;
+    run_.say(present.empty() ? "the store has no trouble any more"
+                             : cat("warning, the store has trouble: ", present));
+    trouble_ = present;
+  }
+
   Opened& opened_;
   server::Server& server_;
   const ServeRun& run_;
   const Clock& clock_;
   std::string digest_;
+  std::string trouble_;  // of the store, as it was said
   MonoTime looked_{};
   MonoTime swept_{};
 };

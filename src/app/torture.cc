@@ -384,6 +384,11 @@ Result<report::TortureStory> torture_store(const OpenOptions& options,
                                            const Environment& environment, const Clock& clock,
                                            Random& random, os::Signals& signals,
                                            const TortureRequest& request) {
+  // Its processes would each have a store of their own, or none at all, and nothing would be tried.
+  if (options.url.scheme == "memory" || options.url.scheme == "log") {
+    return invalid(cat("torture plays with many processes, and a ", options.url.scheme,
+                       ": store belongs to one at a time: name one that they can share"));
+  }
   auto store = open_store(options, clock);
   if (!store) return store.error();
   const store::Capabilities can = (*store)->capabilities();

@@ -20,6 +20,18 @@ int write_at(int fd, std::uint64_t offset, std::string_view bytes) {
   return 0;
 }
 
+int read_into(int fd, std::uint64_t offset, std::span<char> out) {
+  while (!out.empty()) {
+    const ssize_t got = ::pread(fd, out.data(), out.size(), static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return errno;
+    if (got == 0) return ENODATA;
+    out = out.subspan(static_cast<std::size_t>(got));
+    offset += static_cast<std::uint64_t>(got);
+  }
+  return 0;
+}
+
 int sync_data(int fd) { return ::fdatasync(fd) == 0 ? 0 : errno; }
 
 int fill_with_zeros(int fd, std::uint64_t size) {

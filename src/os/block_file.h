@@ -5,10 +5,13 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 namespace stint::os {
 
+// All of it; ENODATA: the file ends before.
+int read_into(int fd, std::uint64_t offset, std::span<char> out);
 int write_at(int fd, std::uint64_t offset, std::string_view bytes);
 // Data, and of the file's own facts only what is needed to read it back.
 int sync_data(int fd);

@@ -13,6 +13,7 @@
 #include <memory>
 
 #include "base/text.h"
+#include "os/block_file.h"
 
 namespace stint::os {
 namespace {
@@ -200,16 +201,7 @@ int write_whole(int fd, std::string_view content) {
 
 int read_at(int fd, std::uint64_t offset, std::size_t length, std::string& out) {
   out.resize(length);
-  std::size_t have = 0;
-  while (have < length) {
-    const ssize_t got =
-        ::pread(fd, out.data() + have, length - have, static_cast<off_t>(offset + have));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return errno;
-    if (got == 0) return ENODATA;
-    have += static_cast<std::size_t>(got);
-  }
-  return 0;
+  return read_into(fd, offset, out);
 }
 
 int sync_file(int fd) { return errno_of(::fsync(fd)); }

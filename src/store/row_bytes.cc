@@ -1,5 +1,6 @@
 #include "store/row_bytes.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -44,10 +45,13 @@ unsigned char RowReader::byte() {
 
 std::uint64_t RowReader::number() {
   std::uint64_t out = 0;
-  for (unsigned shift = 0; shift < 64; shift += 7) {
-    const unsigned char next = byte();
-    out |= static_cast<std::uint64_t>(next & 0x7FU) << shift;
-    if ((next & 0x80U) == 0) return out;
+  const std::size_t most = std::min<std::size_t>(rest_.size(), 10);
+  for (std::size_t i = 0; ok_ && i < most; ++i) {
+    const auto next = static_cast<unsigned char>(rest_[i]);
+    out |= static_cast<std::uint64_t>(next & 0x7FU) << 7 * i;
+    if ((next & 0x80U) != 0) continue;
+    rest_.remove_prefix(i + 1);
+    return out;
   }
   ok_ = false;
   return 0;

@@ -10,6 +10,7 @@ extern "C" int fuzz_text(const std::uint8_t* data, std::size_t size);
 extern "C" int fuzz_wire(const std::uint8_t* data, std::size_t size);
 extern "C" int fuzz_request(const std::uint8_t* data, std::size_t size);
 extern "C" int fuzz_state(const std::uint8_t* data, std::size_t size);
+extern "C" int fuzz_log(const std::uint8_t* data, std::size_t size);
 
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
@@ -18,7 +19,8 @@ int main(int argc, char** argv) {
     int (*target)(const std::uint8_t*, std::size_t);
   };
   for (const Family& family : {Family{"text", fuzz_text}, Family{"wire", fuzz_wire},
-                               Family{"request", fuzz_request}, Family{"state", fuzz_state}}) {
+                               Family{"request", fuzz_request}, Family{"state", fuzz_state},
+                               Family{"log", fuzz_log}}) {
     std::size_t count = 0;
     for (const auto& entry :
          std::filesystem::directory_iterator(std::filesystem::path(argv[1]) / family.name)) {

@@ -23,6 +23,7 @@
 #include "store/log/writer.h"
 #include "store/many.h"
 #include "store/seam.h"
+#include "store/troubled.h"
 
 namespace stint::store {
 
@@ -46,7 +47,7 @@ struct LogOptions {
   static constexpr std::uint64_t kSmallestSegment = std::uint64_t{1} << 20U;
 };
 
-class LogStore final : public Store, public ManyCommits {
+class LogStore final : public Store, public ManyCommits, public Troubled {
  public:
   static Result<std::unique_ptr<LogStore>> open(const LogOptions& options, const Clock& clock);
   ~LogStore() override;
@@ -62,6 +63,7 @@ class LogStore final : public Store, public ManyCommits {
   Result<std::uint64_t> revision() override;
   Result<std::vector<Finding>> examine() override;
   Status accept() override;
+  std::string trouble() const override;
 
  private:
   struct Pending;

@@ -138,7 +138,7 @@ bool any_timer_ran(const Recovered& recovered) {
   Boots boots;
   for (const BootRow& row : recovered.boots) boots.push_back(row.boot);
   bool ran = false;
-  recovered.table.walk("", recovered.table.size(), [&](const std::string&, const Row& row) {
+  recovered.table.walk("", recovered.table.size(), [&](std::string_view, const Row& row) {
     ran |= row.timer && fires_now(*row.timer, boots) > recovered.mark.last;
   });
   return ran;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 
 #include "base/text.h"
 #include "os/block_file.h"
@@ -15,6 +16,8 @@ constexpr const char* kStaged = "snapshot.new";
 constexpr std::uint64_t kSnapshotFormat = 1;
 // What gathers before it is brought to the disk: a later sync of the log does not wait for much.
 constexpr std::uint64_t kUnsynced = std::uint64_t{4} << 20U;
+// About: what a head says of their number is not believed beyond what the file can hold.
+constexpr std::uint64_t kFewestRowBytes = 16;
 constexpr std::size_t kWindow = std::size_t{4} << 20U;
 constexpr std::size_t kLongestEntry = kMostBody + kWindow;
 
@@ -42,62 +45,45 @@ class SnapshotReader {
 
   // Valid until the next call. Nothing: no entry follows from the one before.
   std::optional<LogEntry> next(int& error) {
-    auto entry = entry_at(window_, at_);
+    auto entry = entry_at(here(), 0);
     // However long the entry is; but no further than any entry can be.
-    while (!entry && read_ < size_ && window_.size() - at_ < kLongestEntry) {
-      window_.erase(0, at_);
-      at_ = 0;
-      const std::size_t more = std::min<std::uint64_t>(kWindow, size_ - read_);
-      std::string piece;
-      if ((error = os::read_at(fd_, read_, more, piece)) != 0) return std::nullopt;
-      read_ += more;
-      window_ += piece;
-      entry = entry_at(window_, at_);
+    while (!entry && read_ < size_ && here().size() < kLongestEntry) {
+      if ((error = read_more()) != 0) return std::nullopt;
+      entry = entry_at(here(), 0);
     }
     if (!entry || !follows(*entry, last_)) return std::nullopt;
     at_ += entry->size;
     last_ = {.segment = 0, .offset = 0, .number = entry->number, .check = entry->check};
     return entry;
   }
-  bool at_end() const { return read_ == size_ && at_ == window_.size(); }
+  bool at_end() const { return read_ == size_ && at_ == end_; }
 
  private:
+  std::string_view here() const { return std::string_view(window_).substr(at_, end_ - at_); }
+
+  // What is left goes to the front; what follows is read behind it, into memory that was used
+  // before.
+  int read_more() {
+    std::memmove(window_.data(), window_.data() + at_, end_ - at_);
+    end_ -= at_;
+    at_ = 0;
+    const std::size_t more = std::min<std::uint64_t>(kWindow, size_ - read_);
+    if (window_.size() < end_ + more) window_.resize(end_ + more);
+    const int e = os::read_into(fd_, read_, {window_.data() + end_, more});
+    if (e != 0) return e;
+    read_ += more;
+    end_ += more;
+    return 0;
+  }
+
   const int fd_;
   const std::uint64_t size_;
   std::uint64_t read_ = 0;
   std::string window_;
-  std::size_t at_ = 0;
+  std::size_t at_ = 0;   // in the window: what is not taken yet
+  std::size_t end_ = 0;  // and where it ends
   Place last_;
 };
-
-// A word about what is wrong; empty: nothing.
-std::string_view take_entry(const LogEntry& entry, Snapshot& out, Table& table) {
-  RowReader reader(entry.body.substr(1));
-  switch (static_cast<EntryKind>(entry.body.front())) {
-    case EntryKind::Head: {
-      if (entry.number != 1 || reader.number() != kSnapshotFormat) return "of another format";
-      Place& from = out.head.from;
-      for (std::uint64_t* number : {&from.segment, &from.offset, &from.number, &from.check,
-                                    &out.head.mark.seq, &out.head.rows}) {
-        *number = reader.number();
-      }
-      out.head.mark.last = take_time(reader);
-      out.head.boots = take_boots(reader);
-      table.expect(std::min<std::uint64_t>(out.head.rows, 1U << 26U));
-      break;
-    }
-    case EntryKind::Rows:
-      while (reader.ok() && !reader.done()) {
-        std::string key(reader.text());
-        table.put_last(std::move(key), take_row(reader));
-      }
-      break;
-    case EntryKind::End: out.end = reader.number(); break;
-    case EntryKind::Commit:
-    case EntryKind::Boots: return "with an entry of the log in it";
-  }
-  return reader.ok() && reader.done() ? std::string_view() : "with a block that cannot be read";
-}
 
 }  // namespace
 
@@ -128,6 +114,35 @@ std::vector<BootRow> take_boots(RowReader& reader) {
     out.push_back(std::move(row));
   }
   return out;
+}
+
+std::string_view take_entry(const LogEntry& entry, Snapshot& out, TableBuilder& rows) {
+  RowReader reader(entry.body.substr(1));
+  switch (static_cast<EntryKind>(entry.body.front())) {
+    case EntryKind::Head: {
+      if (entry.number != 1 || reader.number() != kSnapshotFormat) return "of another format";
+      Place& from = out.head.from;
+      for (std::uint64_t* number : {&from.segment, &from.offset, &from.number, &from.check,
+                                    &out.head.mark.seq, &out.head.rows}) {
+        *number = reader.number();
+      }
+      out.head.mark.last = take_time(reader);
+      out.head.boots = take_boots(reader);
+      rows.expect(std::min(out.head.rows, out.bytes / kFewestRowBytes));
+      break;
+    }
+    case EntryKind::Rows:
+      while (reader.ok() && !reader.done()) {
+        const std::string_view key = reader.text();
+        Row row = take_row(reader);
+        if (reader.ok() && !rows.add(key, std::move(row))) return "not in order";
+      }
+      break;
+    case EntryKind::End: out.end = reader.number(); break;
+    case EntryKind::Commit:
+    case EntryKind::Boots: return "with an entry of the log in it";
+  }
+  return reader.ok() && reader.done() ? std::string_view() : "with a block that cannot be read";
 }
 
 SnapshotWriter::~SnapshotWriter() {
@@ -197,11 +212,13 @@ Result<Snapshot> read_snapshot(const os::Directory& root, const std::string& pat
   Snapshot out;
   out.bytes = facts.size;
   SnapshotReader reader(file.get(), facts.size);
+  TableBuilder rows;
   while (const auto entry = reader.next(e)) {
-    const std::string_view wrong = take_entry(*entry, out, table);
+    const std::string_view wrong = take_entry(*entry, out, rows);
     if (!wrong.empty()) return damaged_error(path, cat("its snapshot is ", wrong));
     if (static_cast<EntryKind>(entry->body.front()) != EntryKind::End) continue;
     if (!reader.at_end()) return damaged_error(path, "its snapshot has more behind its end");
+    table = std::move(rows).finish();
     return out;
   }
   if (e != 0) return store_file_error("reading", path, e);

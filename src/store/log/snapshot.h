@@ -65,6 +65,8 @@ struct Snapshot {
   std::uint64_t end = 0;  // the log must go at least that far
   std::uint64_t bytes = 0;
 };
+// One entry of a snapshot. A word about what is wrong; empty: nothing.
+std::string_view take_entry(const LogEntry& entry, Snapshot& out, TableBuilder& rows);
 // Code::Unavailable: it cannot be read, or is damaged.
 Result<Snapshot> read_snapshot(const os::Directory& root, const std::string& path, Table& table);
 bool has_snapshot(const os::Directory& root);

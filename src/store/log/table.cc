@@ -1,36 +1,26 @@
 #include "store/log/table.h"
 
-#include <iterator>
-
 #include "store/append_key.h"
 
 namespace stint::store::log {
 
 const Row* Table::find(std::string_view key) const {
-  const auto found = index_.find(key);
-  return found == index_.end() ? nullptr : &found->second->second;
+  const Record* found = index_.find(key);
+  return found == nullptr ? nullptr : &found->row;
 }
 
 void Table::put(std::string_view key, Row&& row) {
-  const auto found = index_.find(key);
-  if (found != index_.end()) {
-    const auto at = found->second;
+  if (Record* found = index_.find(key)) {
     if (row.version != 0) {
-      at->second = std::move(row);
+      found->row = std::move(row);
       return;
     }
-    index_.erase(found);
-    rows_.erase(at);
+    index_.erase(key);
+    rows_.erase(key);
     return;
   }
   if (row.version == 0) return;
-  const auto at = rows_.emplace(std::string(key), std::move(row)).first;
-  index_.emplace(at->first, at);
-}
-
-void Table::put_last(std::string&& key, Row&& row) {
-  const auto at = rows_.emplace_hint(rows_.end(), std::move(key), std::move(row));
-  index_.emplace(at->first, at);
+  index_.insert(rows_.insert(Record::make(key, std::move(row))));
 }
 
 Table::FoundRows Table::scan(const Store::ScanRange& range) const {
@@ -45,15 +35,9 @@ Table::FoundRows Table::scan(const Store::ScanRange& range) const {
   const bool within = range.prefix <= range.after && range.after < end;
   if (within && !range.backwards) first = rows_.upper_bound(range.after);
   if (within && range.backwards && !range.after.empty()) last = rows_.lower_bound(range.after);
-  const auto take = [&](auto from, auto to) {
-    for (; from != to && out.size() < range.limit; ++from) {
-      out.emplace_back(from->first, from->second);
-    }
-  };
-  if (range.backwards) {
-    take(std::make_reverse_iterator(last), std::make_reverse_iterator(first));
-  } else {
-    take(first, last);
+  while (first != last && out.size() < range.limit) {
+    const Record& record = range.backwards ? rows_.previous(last) : rows_.next(first);
+    out.emplace_back(record.key(), record.row);
   }
   return out;
 }
@@ -61,8 +45,20 @@ Table::FoundRows Table::scan(const Store::ScanRange& range) const {
 std::uint64_t Table::newest(const std::string& prefix) const {
   auto after = rows_.upper_bound(append_key(prefix, 9'999'999'999'999'999));
   if (after == rows_.begin()) return 0;
-  --after;
-  return append_number(prefix, after->first);
+  return append_number(prefix, rows_.previous(after).key());
+}
+
+bool TableBuilder::add(std::string_view key, Row&& row) {
+  const Record* last = table_.rows_.last();
+  if (last != nullptr && key <= last->key()) return false;
+  if (row.version == 0) return true;
+  table_.index_.gather(table_.rows_.push_back(Record::make(key, std::move(row))));
+  return true;
+}
+
+Table TableBuilder::finish() && {
+  table_.index_.settle();
+  return std::move(table_);
 }
 
 }  // namespace stint::store::log

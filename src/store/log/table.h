@@ -3,13 +3,13 @@
 // Thread safety: none; its owner has a lock.
 #pragma once
 
-#include <map>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "store/log/key_index.h"
+#include "store/log/sorted_records.h"
 #include "store/moment.h"
 #include "store/seam.h"
 
@@ -23,17 +23,16 @@ class Table {
   const Row* find(std::string_view key) const;
   // A row of version 0 removes it.
   void put(std::string_view key, Row&& row);
-  // The same for a key that is greater than all there are.
-  void put_last(std::string&& key, Row&& row);
-  void expect(std::size_t rows) { index_.reserve(rows); }
-
   FoundRows scan(const Store::ScanRange& range) const;
   // From the first key greater than `after` on (empty: from the start), until `most` of them were
   // shown; false: there are no more.
   template <class Show>
-  bool walk(const std::string& after, std::size_t most, const Show& show) const {
+  bool walk(std::string_view after, std::size_t most, const Show& show) const {
     auto at = after.empty() ? rows_.begin() : rows_.upper_bound(after);
-    for (; at != rows_.end() && most > 0; ++at, --most) show(at->first, at->second);
+    for (; at != rows_.end() && most > 0; --most) {
+      const Record& record = rows_.next(at);
+      show(record.key(), record.row);
+    }
     return at != rows_.end();
   }
   // The number of the newest appended row under the prefix; 0: there is none.
@@ -41,10 +40,22 @@ class Table {
   std::size_t size() const { return rows_.size(); }
 
  private:
-  using Rows = std::map<std::string, Row, std::less<>>;
-  Rows rows_;
-  // The keys are those of the rows, which stay where they are.
-  std::unordered_map<std::string_view, Rows::iterator> index_;
+  friend class TableBuilder;
+  SortedRecords rows_;
+  KeyIndex index_;  // of the same
+};
+
+// A table from rows that come in the order of their keys, as a snapshot has them.
+class TableBuilder {
+ public:
+  // About so many will come.
+  void expect(std::size_t rows) { table_.index_.expect(rows); }
+  // False, and nothing done: the key is not greater than all before.
+  bool add(std::string_view key, Row&& row);
+  Table finish() &&;
+
+ private:
+  Table table_;
 };
 
 }  // namespace stint::store::log

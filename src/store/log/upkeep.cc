@@ -134,7 +134,7 @@ Result<std::uint64_t> LogStore::write_rows(log::SnapshotWriter& writer) {
     if (abandon_) return unavailable("the store is being closed");
     {
       const MutexLock lock(mutex_);
-      more = table_.walk(last, kRowsAtATime, [&](const std::string& key, const Row& row) {
+      more = table_.walk(last, kRowsAtATime, [&](std::string_view key, const Row& row) {
         writer.add(key, row);
         last = key;
       });
@@ -149,15 +149,19 @@ Result<std::uint64_t> LogStore::write_rows(log::SnapshotWriter& writer) {
   return end;
 }
 
+std::string LogStore::trouble() const {
+  if (auto ok = usable(); !ok) return ok.error().message;
+  const MutexLock lock(house_mutex_);
+  if (trouble_.empty()) return {};
+  return cat("a snapshot, or room for the log, was not made; commits go on while there is room: ",
+             trouble_);
+}
+
 Result<std::vector<Finding>> LogStore::examine() {
   if (auto ok = usable(); !ok) return ok.error();
   std::vector<Finding> out;
-  const MutexLock lock(house_mutex_);
-  if (!trouble_.empty()) {
-    out.push_back(
-        {Finding::Level::Warn, "snapshot",
-         cat("a snapshot, or room for the log, was not made; commits go on while there is room: ",
-             trouble_)});
+  if (const std::string text = trouble(); !text.empty()) {
+    out.push_back({Finding::Level::Warn, "snapshot", text});
   }
   return out;
 }
