@@ -4,8 +4,8 @@
 #include <functional>
 #include <utility>
 
+#include "tests/conformance/meanwhile.h"
 #include "tests/conformance/queue_fixture.h"
-#include "tests/support/lying_stores.h"
 
 namespace stint::testing {
 namespace {
@@ -13,21 +13,6 @@ namespace {
 using core::ItemCause;
 using core::ItemState;
 using What = core::ItemOrder::What;
-
-// Something happens between a read and the next commit.
-class Meanwhile final : public test::SharedStore {
- public:
-  explicit Meanwhile(std::shared_ptr<store::Store> store) : SharedStore(std::move(store)) {}
-  void before_commit(std::function<void()> what) { what_ = std::move(what); }
-  Result<store::CommitAnswer> commit(const std::vector<store::Step>& steps,
-                                     store::Sync sync) override {
-    if (what_) std::exchange(what_, {})();
-    return SharedStore::commit(steps, sync);
-  }
-
- private:
-  std::function<void()> what_;
-};
 
 class QueueZombies : public QueueTest {
  protected:
