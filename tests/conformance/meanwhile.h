@@ -18,13 +18,20 @@ class Meanwhile final : public store::SharedStore {
                                      store::Sync sync) override {
     if (what_) std::exchange(what_, {})();
     last_sync_ = sync;
+    if (then_) {
+      std::exchange(then_, {})();
+      return Error{Code::UnknownOutcome, "played"};
+    }
     return SharedStore::commit(steps, sync);
   }
+  // The next commit is not made, and not answered; then something happens.
+  void lose_commit(std::function<void()> then) { then_ = std::move(then); }
   // Of the last commit.
   store::Sync last_sync() const { return last_sync_; }
 
  private:
   std::function<void()> what_;
+  std::function<void()> then_;
   store::Sync last_sync_ = store::Sync::Relaxed;
 };
 

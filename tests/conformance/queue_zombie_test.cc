@@ -144,6 +144,33 @@ TEST_P(QueueZombies, AZombiesHeartbeatDoesNotProlongItsSuccessor) {
   }));
 }
 
+// EVIDENCE-OF: G3
+TEST_P(QueueZombies, AClaimThatRunsOutBetweenTheLookAndTheWriteIsNotRenewed) {
+  const auto id = put("x", always());
+  const auto mine = claim("ann", brief());
+  ASSERT_TRUE(mine);
+  Meanwhile store(site_->open());
+  service::QueueService late(store, client_.base.ledger, site_->clock(), client_.base.random);
+  store.before_commit([&] { EXPECT_TRUE(site_->eventually([&] { return !show(id).live; })); });
+  EXPECT_EQ(lost(late.renew(ref(*mine), kHour)), ItemCause::Expired);
+  EXPECT_FALSE(show(id).live);
+}
+
+// A read that says no does not say that it was always so.
+// EVIDENCE-OF: G10
+TEST_P(QueueZombies, ACompletionWithoutAnAnswerStaysUnknownWhenTheItemHasMovedOn) {
+  const auto id = put("x", always());
+  const auto mine = claim();
+  ASSERT_TRUE(mine);
+  Meanwhile store(site_->open());
+  service::QueueService late(store, client_.base.ledger, site_->clock(), client_.base.random);
+  store.lose_commit(
+      [&] { EXPECT_TRUE(done(queue_.order(id, order(What::Requeue, mine->item.item.epoch)))); });
+  const auto answer = late.complete(completion(ref(*mine)));
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().code, Code::UnknownOutcome) << answer.error().message;
+}
+
 // eliza#10854: one attempt means one, also for the janitor, whatever the policy.
 TEST_P(QueueZombies, TheJanitorHonoursOneAttempt) {
   core::ItemLimits limits = always();
