@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/no_leases.h"
+
 namespace stint::holder {
 namespace {
 
@@ -13,7 +15,7 @@ class HandClock final : public Clock {
 };
 
 // A store in which every lease is held, with a clock of its own.
-class AllHeld final : public api::Leases {
+class AllHeld final : public test::NoLeases {
  public:
   explicit AllHeld(HandClock& clock) : clock_(clock) {}
   Nanos ahead{0};  // of our clock
@@ -23,31 +25,12 @@ class AllHeld final : public api::Leases {
   Result<api::HoldAnswer> renew(const api::Grip&, Millis ttl) override { return answer(ttl); }
   Result<api::HoldAnswer> check(const api::Grip&) override { return answer(Millis(0)); }
 
-  Result<api::AcquireAnswer> acquire(const api::AcquireRequest&) override { return none(); }
-  Result<api::HoldAnswer> release(const api::Grip&, bool) override { return none(); }
-  Result<api::HoldAnswer> stall(const api::Grip&) override { return none(); }
-  Result<api::HoldAnswer> progress(const api::Grip&, const std::string&) override { return none(); }
-  Result<api::HoldAnswer> transfer(const api::OrderRequest&, const Owner&, Millis) override {
-    return none();
-  }
-  Result<api::HoldAnswer> revoke(const api::OrderRequest&, core::Reason) override { return none(); }
-  Result<api::Lease> get(const ResourceName&) override { return none(); }
-  Result<std::vector<api::Lease>> list(const api::Page&) override { return none(); }
-  Result<std::vector<api::PastGrant>> history(const ResourceName&, std::size_t) override {
-    return none();
-  }
-  Result<Token> forget(const ResourceName&) override { return none(); }
-  Result<std::unique_ptr<Watch>> watch(const ResourceName&) override { return none(); }
-  const Generation& generation() const override { return generation_; }
-  Millis smallest_ttl() const override { return Millis(100); }
-
   std::optional<Nanos> time() const {
     if (!tells) return std::nullopt;
     return clock_.now.time_since_epoch() + ahead;
   }
 
  private:
-  static Error none() { return unavailable("not played"); }
   Result<api::HoldAnswer> answer(Millis ttl) {
     clock_.now += Millis(5);
     const auto there = time();
@@ -56,7 +39,6 @@ class AllHeld final : public api::Leases {
     return api::HoldAnswer(api::Held{{}, ttl, there});
   }
   HandClock& clock_;
-  Generation generation_;
 };
 
 class KeeperOfTwo : public ::testing::Test {

@@ -74,6 +74,15 @@ int calls_in(const std::string& trace) {
 
 }  // namespace
 
+pid_t stopped_by(const std::string& trace, pid_t strace) {
+  if (read_text(trace).find("stopped by") == std::string::npos) return 0;
+  for (const pid_t pid : descendants(strace)) {
+    const char state = state_of(pid);
+    if (state == 't' || state == 'T') return pid;
+  }
+  return 0;
+}
+
 Quiet makes_no_call(pid_t pid, const std::string& trace) {
   constexpr Millis kStretch{5000};
   if (find_program("strace").empty())

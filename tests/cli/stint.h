@@ -43,6 +43,9 @@ std::string json_field(const std::string& json, const std::string& name);
 
 int count_lines(const std::string& text, const std::string& containing = {});
 
+// The process that strace has stopped by now, as its output shows; 0: none.
+pid_t stopped_by(const std::string& trace, pid_t strace);
+
 // Whether a process that sleeps makes no system call for five seconds at a stretch.
 struct Quiet {
   bool kept = false;

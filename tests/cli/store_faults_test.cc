@@ -198,16 +198,6 @@ Command struck(const Stint& stint, const std::string& inject, std::vector<std::s
   return command;
 }
 
-// The process that strace has stopped by now; 0: none.
-pid_t stopped_by(const Stint& stint, const Child& strace) {
-  if (read_text(stint.dir().file("trace")).find("stopped by") == std::string::npos) return 0;
-  for (const pid_t pid : descendants(strace.pid())) {
-    const char state = state_of(pid);
-    if (state == 't' || state == 'T') return pid;
-  }
-  return 0;
-}
-
 void expect_named(const Stint& stint, pid_t stopped, std::vector<std::string> words) {
   words.insert(words.end(), {"--store", cat("sqlite:", stint.database(), "?timeout=1500ms")});
   const Finished done = stint(words);
@@ -224,7 +214,9 @@ TEST(LockedByAStoppedProcess, TheMessageNamesIt) {
   // Stopped in the middle of its commit, with the write lock.
   Child child(struck(stint, "inject=fdatasync:signal=STOP:when=1", {"acquire", "mine"}));
   pid_t stopped = 0;
-  ASSERT_TRUE(wait_until([&] { return (stopped = stopped_by(stint, child)) != 0; })) << child.err();
+  ASSERT_TRUE(wait_until([&] {
+    return (stopped = stopped_by(stint.dir().file("trace"), child.pid())) != 0;
+  })) << child.err();
   expect_named(stint, stopped, {"acquire", "r"});
   expect_named(stint, stopped, {"renew", "kept", "--token", "1"});
   EXPECT_TRUE(stint.held("kept")) << "readers do not wait";
@@ -244,7 +236,9 @@ TEST(LockedByAStoppedProcess, AlsoWhileItPutsTheLogInOrder) {
   ASSERT_EQ(stint({"acquire", "kept", "--ttl", "1h"}).exit_code, 0);
   Child child(struck(stint, "inject=pwrite64:signal=STOP:when=1", {"acquire", "mine"}));
   pid_t stopped = 0;
-  ASSERT_TRUE(wait_until([&] { return (stopped = stopped_by(stint, child)) != 0; })) << child.err();
+  ASSERT_TRUE(wait_until([&] {
+    return (stopped = stopped_by(stint.dir().file("trace"), child.pid())) != 0;
+  })) << child.err();
   expect_named(stint, stopped, {"acquire", "r"});
   ::kill(stopped, SIGCONT);
   const auto exit = child.wait(milliseconds(10'000));

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 
 #include "base/text.h"
@@ -153,6 +154,19 @@ TEST(NestedRun, WithAStaleAncestorIsAnErrorAndStartsNothing) {
   const Finished nested = run(command);
   EXPECT_EQ(nested.exit_code, 12) << nested.err;
   EXPECT_TRUE(read_text(stint.dir().file("started")).empty());
+}
+
+// The record came along in a backup, and was recovered: what it says was said in another life.
+// EVIDENCE-OF: G12
+TEST(NestedRun, UnderALeaseOfAnotherGenerationStartsNothing) {
+  const Stint stint;
+  const std::string json = stint({"acquire", "A", "--ttl", "1h", "--json"}).out;
+  Command command = stint.command({"run", "A", "--", "touch", stint.dir().file("started")});
+  command.env.emplace_back("STINT_HELD", "A 00000000000000000000000000000000 1");
+  command.env.emplace_back("STINT_HELD_CLAIMS", json_field(json, "claim"));
+  const Finished nested = run(command);
+  EXPECT_EQ(nested.exit_code, 12) << nested.err;
+  EXPECT_FALSE(std::filesystem::exists(stint.dir().file("started")));
 }
 
 TEST(NestedRun, EndsWhenTheOuterIsLost) {

@@ -118,6 +118,17 @@ TEST(GuardianFrozen, TheSupervisorActsAlone) {
   EXPECT_EQ(exit->code, 75) << run.run().err();
 }
 
+// EVIDENCE-OF: G6 G7
+TEST(GuardianFrozen, TheSupervisorActsAloneAtTheDeadlineToo) {
+  StubbornRun run;
+  ::kill(run.pids().guardian, SIGSTOP);
+  ASSERT_EQ(::rename(run.stint().database().c_str(), run.stint().dir().file("away.db").c_str()), 0);
+  const auto exit = run.run().wait(milliseconds(20'000));
+  ASSERT_TRUE(exit);
+  EXPECT_EQ(exit->code, 75) << run.run().err();
+  EXPECT_FALSE(run.work_alive());
+}
+
 TEST(GuardianKilled, TheTreeIsEndedBeforeTheLeaseIsFree) {
   StubbornRun run;
   ::kill(run.pids().guardian, SIGKILL);

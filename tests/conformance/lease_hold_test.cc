@@ -98,6 +98,19 @@ TEST_P(LeaseHold, AWrongHintIsNoProof) {
   EXPECT_EQ(state("db"), State::Held);
 }
 
+// Remembered is what was; a no tells what is.
+TEST_P(LeaseHold, ANoIsReadAlsoWhereAHintIsShown) {
+  const Grant grant = acquire("db");
+  Client other(*site_);
+  ASSERT_TRUE(done(other.leases.revoke(order("db", grant.token()), core::Reason::Revoked)));
+  api::Grip wrong = grant.grip;
+  wrong.claim = client_.claim();
+  const auto answer = client_.leases.renew(wrong, kHour);
+  ASSERT_TRUE(answer && std::holds_alternative<api::Lost>(*answer));
+  EXPECT_EQ(std::get<api::Lost>(*answer).lease.token, Token(2));
+  EXPECT_EQ(std::get<api::Lost>(*answer).lease.reason, core::Reason::Revoked);
+}
+
 TEST_P(LeaseHold, ReleaseEndsItNowAndIsDoneTheSecondTimeToo) {
   const Grant grant = acquire("db");
   EXPECT_TRUE(done(client_.leases.release(grant.grip, false)));

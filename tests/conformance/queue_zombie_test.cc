@@ -4,8 +4,8 @@
 #include <functional>
 #include <utility>
 
+#include "tests/conformance/meanwhile.h"
 #include "tests/conformance/queue_fixture.h"
-#include "tests/support/lying_stores.h"
 
 namespace stint::testing {
 namespace {
@@ -13,21 +13,6 @@ namespace {
 using core::ItemCause;
 using core::ItemState;
 using What = core::ItemOrder::What;
-
-// Something happens between a read and the next commit.
-class Meanwhile final : public test::SharedStore {
- public:
-  explicit Meanwhile(std::shared_ptr<store::Store> store) : SharedStore(std::move(store)) {}
-  void before_commit(std::function<void()> what) { what_ = std::move(what); }
-  Result<store::CommitAnswer> commit(const std::vector<store::Step>& steps,
-                                     store::Sync sync) override {
-    if (what_) std::exchange(what_, {})();
-    return SharedStore::commit(steps, sync);
-  }
-
- private:
-  std::function<void()> what_;
-};
 
 class QueueZombies : public QueueTest {
  protected:
@@ -157,6 +142,33 @@ TEST_P(QueueZombies, AZombiesHeartbeatDoesNotProlongItsSuccessor) {
     EXPECT_EQ(lost(queue_.renew(ref(*zombie), kHour)), ItemCause::Superseded);
     return !show(id).live;
   }));
+}
+
+// EVIDENCE-OF: G3
+TEST_P(QueueZombies, AClaimThatRunsOutBetweenTheLookAndTheWriteIsNotRenewed) {
+  const auto id = put("x", always());
+  const auto mine = claim("ann", brief());
+  ASSERT_TRUE(mine);
+  Meanwhile store(site_->open());
+  service::QueueService late(store, client_.base.ledger, site_->clock(), client_.base.random);
+  store.before_commit([&] { EXPECT_TRUE(site_->eventually([&] { return !show(id).live; })); });
+  EXPECT_EQ(lost(late.renew(ref(*mine), kHour)), ItemCause::Expired);
+  EXPECT_FALSE(show(id).live);
+}
+
+// A read that says no does not say that it was always so.
+// EVIDENCE-OF: G10
+TEST_P(QueueZombies, ACompletionWithoutAnAnswerStaysUnknownWhenTheItemHasMovedOn) {
+  const auto id = put("x", always());
+  const auto mine = claim();
+  ASSERT_TRUE(mine);
+  Meanwhile store(site_->open());
+  service::QueueService late(store, client_.base.ledger, site_->clock(), client_.base.random);
+  store.lose_commit(
+      [&] { EXPECT_TRUE(done(queue_.order(id, order(What::Requeue, mine->item.item.epoch)))); });
+  const auto answer = late.complete(completion(ref(*mine)));
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().code, Code::UnknownOutcome) << answer.error().message;
 }
 
 // eliza#10854: one attempt means one, also for the janitor, whatever the policy.

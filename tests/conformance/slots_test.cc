@@ -6,6 +6,7 @@
 #include "service/slot_service.h"
 #include "service/store_move.h"
 #include "tests/conformance/lease_fixture.h"
+#include "tests/conformance/meanwhile.h"
 
 namespace stint::testing {
 namespace {
@@ -130,6 +131,31 @@ TEST_P(SlotsTest, WhatIsStartedAndLostIsRecordedByWhoeverLooksNext) {
     });
   }));
   EXPECT_EQ(slots_.end(good, {}, rule_).value().step, api::StepAnswer::Gone);
+}
+
+// Whether a run lives was read before: what is due meanwhile is not skipped for a run that is over.
+// EVIDENCE-OF: G9
+TEST_P(SlotsTest, ARunThatEndsBetweenTheLookAndTheDecisionIsNotInTheWay) {
+  decide(slots_, "a");
+  const core::Slot slot = due_by_hand("a");
+  const Grant grant = acquire("r");
+  const api::SlotProof good = proof(slot, "a", grant);
+  ASSERT_EQ(slots_.claim(good).value(), api::StepAnswer::Done);
+  ASSERT_EQ(slots_.start(good).value(), api::StepAnswer::Done);
+  Meanwhile store(site_->open());
+  service::SlotService late(store, client_.ledger, site_->clock());
+  bool over = false;
+  store.before_commit([&] {
+    over = done(client_.leases.revoke(order("r", grant.token()), core::Reason::Revoked));
+  });
+  ASSERT_TRUE(site_->eventually([&] {
+    decide(late, "b");
+    return over;
+  }));
+  const auto history = slots_.history("job", 100).value();
+  EXPECT_TRUE(std::ranges::any_of(history.ended, [&](const core::EndedSlot& ended) {
+    return ended.slot.at == slot.at && ended.state == core::SlotState::Lost;
+  }));
 }
 
 TEST_P(SlotsTest, WhatIsOnlyClaimedIsDueAgain) {

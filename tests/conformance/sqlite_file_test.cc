@@ -143,6 +143,18 @@ TEST_F(SqliteFile, CommitsOfSixtyFourThreadsAreEachWholeAndAnsweredRight) {
   EXPECT_EQ(store->scan(under("log/")).value().entries.size(), 10U);
 }
 
+// Who waited for the write lock has looked at the clock before the one who had it.
+// EVIDENCE-OF: G4
+TEST_F(SqliteFile, TheTimeOfACommitIsNeverBeforeTheLastOnes) {
+  const auto store = std::move(open().value());
+  const auto time_of_a_commit = [&] {
+    return std::get<store::Committed>(put(*store, "k", "v").value()).store_time.value();
+  };
+  const auto before = time_of_a_commit();
+  clock_.advance(-Millis(5000));
+  EXPECT_GE(time_of_a_commit(), before);
+}
+
 TEST_F(SqliteFile, OneThatIsTooLargeSpoilsNobodyElsesCommit) {
   const auto store = std::move(open().value());
   std::vector<std::thread> threads;

@@ -125,5 +125,25 @@ TEST(DirSweep, Release) {
   sweep_with(world, scenario, "release");
 }
 
+// Decided in time, linked too late: nobody is told that it was renewed.
+// EVIDENCE-OF: G3
+TEST(DirLate, ARenewalThatIsLinkedAfterTheExpiryIsToldAsLost) {
+  SKIP_WITHOUT_STRACE();
+  Stint stint;
+  stint.use_store(cat("dir:", stint.dir().file("shared")));
+  ASSERT_EQ(stint({"acquire", "r", "--ttl", "2s"}).exit_code, 0);
+  Command renew = stint.command({"renew", "r", "--token", "1", "--ttl", "1h"});
+  const std::vector<std::string> before = {
+      "strace", "-f",
+      "-o",     stint.dir().file("trace"),
+      "-e",     "trace=linkat,link",
+      "-e",     "inject=linkat,link:delay_enter=2500000:when=1",
+      "--"};
+  renew.argv.insert(renew.argv.begin(), before.begin(), before.end());
+  const Finished late = run(renew);
+  EXPECT_EQ(late.exit_code, 12) << late.out << late.err;
+  EXPECT_FALSE(stint.held("r"));
+}
+
 }  // namespace
 }  // namespace stint::test

@@ -1,0 +1,41 @@
+// A restart of a real Redis that may have lost a tail, in the middle of a verb.
+#include <gtest/gtest.h>
+
+#include "os/clock.h"
+#include "os/random.h"
+#include "service/lease_service.h"
+#include "tests/conformance/meanwhile.h"
+#include "tests/support/redis_client.h"
+
+namespace stint::test {
+namespace {
+
+// Whatever was granted last may be gone: the floor that was read does not know of it.
+// EVIDENCE-OF: G1
+TEST(RedisTail, ThatMayBeLostBetweenTheLookAndTheGrantCounts) {
+  if (const std::string why = RedisServer::missing(); !why.empty()) GTEST_SKIP() << why;
+  RedisServer server({.appendfsync = "everysec", .appendonly = true, .more = {}});
+  const auto started = server.start();
+  ASSERT_TRUE(started) << started.error().message;
+  const os::SystemClock clock;
+  os::SystemRandom random;
+  testing::Meanwhile store(open_redis(redis_request(server.port())));
+  service::Ledger ledger(store, clock, 1000);
+  service::LeaseService leases(
+      store, ledger, service::begin_life(store, random, clock.wall(), nullptr, {}).value(), clock,
+      random, nullptr);
+  store.before_commit([&] { EXPECT_TRUE(server.restart()); });
+  const auto answer = leases.acquire({.resource = ResourceName::parse("db").value(),
+                                      .owner = Owner::parse("ann").value(),
+                                      .claim = Claim::make(random),
+                                      .terms = {Millis(60'000), {}, {}, {}},
+                                      .note = "",
+                                      .retake = std::nullopt,
+                                      .count_refusal = false});
+  ASSERT_TRUE(answer.has_value()) << answer.error().message;
+  ASSERT_TRUE(std::holds_alternative<api::Granted>(*answer));
+  EXPECT_GT(std::get<api::Granted>(*answer).lease.token.number(), 1ULL << 50U);
+}
+
+}  // namespace
+}  // namespace stint::test
