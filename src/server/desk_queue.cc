@@ -19,10 +19,10 @@ void Desk::run_claim(const VisitPtr& visit, const std::shared_ptr<Request>& requ
   line_->join(visit, request, std::move(*bid));
 }
 
-// What the queues hold is asked of the store, so not on the loop.
+// What the queues hold is asked of the store, so not on the loop; the connections are the loop's.
 void Desk::serve_metrics(const VisitPtr& visit) {
-  const bool queued = http_->work([this, visit] {
-    Metrics::Facts facts{.connections = http_->connections(),
+  const bool queued = http_->work([this, visit, connections = http_->connections()] {
+    Metrics::Facts facts{.connections = connections,
                          .version = serve_.version,
                          .generation = serve_.backend.leases->generation().hex(),
                          .queues = {},

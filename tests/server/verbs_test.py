@@ -5,7 +5,7 @@ import socket
 import threading
 import time
 
-from harness import LosesOneAnswer, Server, TestCase, claim, main, until
+from harness import LosesOneAnswer, Server, TestCase, claim, in_threads, main, until
 
 
 class LostAnswers(TestCase):
@@ -338,6 +338,25 @@ class Verbs(TestCase):
         text = self.c.get('/metrics').body.decode()
         self.assertRegex(text, r'stint_grants_total\{reason="first"\} \d+')
         self.assertRegex(text, r'stint_build_info\{version="[^"]+"')
+
+    def test_connections_are_counted_while_they_come_and_go(self):
+        """The thread sanitizer looks here: a worker counted what the loop changed."""
+        def connections(client):
+            return int(client.get('/metrics').body.decode().split('\nstint_connections ')[1].split('\n')[0])
+        with Server() as server:
+            watcher = server.client()
+
+            def come_and_go(i):
+                for _ in range(25):
+                    one = server.client()
+                    if i == 0:
+                        self.assertGreaterEqual(connections(one), 2)
+                    else:
+                        self.assertEqual(one.get('/healthz').status, 200)
+                    one.close()
+            self.assertEqual(connections(watcher), 1)
+            in_threads(4, come_and_go)
+            until(lambda: connections(watcher) == 1, 'the others are gone')
 
 
 if __name__ == '__main__':

@@ -1,7 +1,6 @@
 #include "store/sqlite/view.h"
 
 #include <algorithm>
-#include <atomic>
 
 #include "store/append_key.h"
 
@@ -11,6 +10,11 @@ namespace {
 // Of the header: the counter of commits.
 constexpr std::size_t kChangeWord = 2;
 constexpr std::size_t kMostRows = 60'000;
+
+// Nothing that is read after it is read before it. Not a fence: the thread sanitizer knows none.
+std::uint32_t load_word(const volatile std::uint32_t& word) {
+  return __atomic_load_n(&word, __ATOMIC_ACQUIRE);
+}
 
 }  // namespace
 
@@ -38,9 +42,8 @@ std::optional<Stamp> View::read_stamp() const {
   Stamp first;
   Stamp second;
   const std::size_t words = first.words.size();
-  for (std::size_t i = 0; i < words; ++i) first.words[i] = index_[i];
-  std::atomic_thread_fence(std::memory_order_acquire);
-  for (std::size_t i = 0; i < words; ++i) second.words[i] = index_[words + i];
+  for (std::size_t i = 0; i < words; ++i) first.words[i] = load_word(index_[i]);
+  for (std::size_t i = 0; i < words; ++i) second.words[i] = load_word(index_[words + i]);
   if (first != second) return std::nullopt;
   return first;
 }
