@@ -28,6 +28,11 @@ install(FILES ${PROJECT_BINARY_DIR}/packaging/stint.pc DESTINATION ${CMAKE_INSTA
 
 install(FILES README.md CHANGELOG.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs examples DESTINATION ${CMAKE_INSTALL_DOCDIR})
+# The unit names the program where it is installed; whoever wants the service copies it.
+configure_file(packaging/systemd/stint.service.in ${PROJECT_BINARY_DIR}/packaging/stint.service @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/packaging/stint.service packaging/systemd/serve.toml
+  DESTINATION ${CMAKE_INSTALL_DOCDIR}/packaging/systemd)
+install(DIRECTORY packaging/monitoring DESTINATION ${CMAKE_INSTALL_DOCDIR}/packaging)
 
 # Manual pages and completions are what the program itself prints.
 if(NOT CMAKE_CROSSCOMPILING)

@@ -20,7 +20,7 @@ Result<std::string> find_job_file(const Environment& environment,
     if (os::exists(also)) return also;
   }
   return invalid(cat("there is no ", kHere, " here", also.empty() ? "" : cat(" and no ", also),
-                     "; name the file: stint cron FILE"));
+                     "; name the file: stint cron FILE, or --file FILE at the other verbs"));
 }
 
 Result<schedule::Config> read_jobs(const Environment& environment, const std::string& text,

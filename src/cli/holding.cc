@@ -5,6 +5,7 @@
 #include "api/json.h"
 #include "api/queue_json.h"
 #include "api/words.h"
+#include "app/pass.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
@@ -47,6 +48,13 @@ int with_grip(Session& session, Verb verb) {
   if (const auto* lost = std::get_if<api::Lost>(&*answer)) {
     // Another has it: this claim will never be good again.
     if (lost->lease.token > *token) session.claims().drop(*resource, *token);
+    const auto known = app::known_of(session.environment(), *resource);
+    if (lost->cause == core::Cause::Restored && known && *known && (*known)->generation &&
+        *(*known)->generation != (*opened)->leases().generation()) {
+      return session.fail({Code::Lost, cat(quoted(resource->text()),
+                                           " of this environment is another store's than this one: "
+                                           "name its store (--store, STINT_STORE)")});
+    }
     return session.lost(*lost, *token);
   }
   if (session.json()) session.print(api::to_json(std::get<api::Held>(*answer).lease));

@@ -30,7 +30,9 @@ int ls_command(Session& session) {
     return kDone;
   }
   if (leases->empty()) {
-    session.say("nothing there yet; try: stint run my-resource -- echo hello");
+    session.say(session.words().has("--held")
+                    ? "nobody holds anything"
+                    : "nothing there yet; try: stint run my-resource -- echo hello");
     return kDone;
   }
   Table table({"RESOURCE", "STATE", "TOKEN", "OWNER", "LEFT", "NOTE", "PROGRESS"});

@@ -71,7 +71,7 @@ Result<app::ProxyRun> run_of(Session& session) {
     const auto text = words.value(option);
     if (!text) return invalid(cat(option, " is missing"));
     auto parsed = guard::parse_endpoint(*text);
-    if (!parsed) return std::move(parsed.error()).during(option);
+    if (!parsed) return invalid(cat(option, ": ", parsed.error().message));
     *place = std::move(*parsed);
   }
   if (run.proxy.upstream.port == 0) return invalid("--upstream needs a port");

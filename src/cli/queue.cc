@@ -82,7 +82,7 @@ constexpr std::array<Option, 26> kQueueOptions = {{
     {"--data", "FILE", "checkpoint: what the next claimant receives; '-' is standard input"},
     {"--later", "D", "fail: try again after this long, without using up an attempt"},
     {"--why", "TEXT", "fail, and the operator's verbs: goes on record"},
-    {"--by", "WHO", "the operator's verbs: on whose word (default: the owner)"},
+    {"--by", "WHO", "the operator's verbs: on whose word (default: the user's name)"},
     {"--to", "OWNER", "reassign: only this owner may claim it for a while"},
     {"--state", "STATE", "ls: only waiting, claimed, parked, failed, cancelled or done ones"},
     {"--limit", "N", "ls: at most so many (default 1000)"},

@@ -7,6 +7,7 @@
 #include "cli/exit_codes.h"
 #include "cli/queue.h"
 #include "cli/table.h"
+#include "os/host.h"
 
 namespace stint::cli {
 namespace {
@@ -145,9 +146,7 @@ int queue_order(Session& session) {
     if (!to) return session.fail(to.error());
     order.to = *to;
   }
-  auto owner = session.owner();
-  if (!owner) return session.fail(owner.error());
-  order.by = words.value("--by").value_or(owner->text());
+  order.by = words.value("--by").value_or(os::user_name());
   order.id = session.random().id_hex();
   if (auto ok = api::check_order(order); !ok) return session.fail(ok.error());
   auto queue = open_queue(session);

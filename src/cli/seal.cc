@@ -28,7 +28,7 @@ constexpr std::array<Option, 7> kSealOptions = {
 constexpr std::array<std::string_view, 3> kSealExamples = {
     "stint seal file:/srv/www/index.html git:origin/main   # inside a run",
     "stint seal admit:deploy --resource site --token 7",
-    "stint seal file:/srv/index.html --adopt --why 'moved to the new store'"};
+    "stint seal file:/srv/index.html --resource site --token 7 --adopt --why 'a new store'"};
 
 Result<std::vector<guard::Target>> targets_of(Session& session) {
   const guard::Guards guards = app::guards();

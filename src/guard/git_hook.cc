@@ -55,6 +55,8 @@ Result<bool> guard_branches(const Git& git, const HookOptions& options) {
   bool changed = false;
   auto now = git.run({"config", "--get-all", "stint.guarded"});
   if (!now) return now.error();
+  // A second installation that names none keeps what the first one guards.
+  if (options.branches.empty() && options.fence.empty() && !trim(now->out).empty()) return false;
   std::vector<std::string> branches = options.branches;
   if (branches.empty()) branches.emplace_back("refs/heads/*");
   for (const std::string& branch : branches) {

@@ -28,7 +28,12 @@ bool nothing_was_sent(const std::string& talk) {
       "can't be combined with refspecs",
       "protocol '",
   };
-  return std::ranges::any_of(kWords, [&](std::string_view w) { return talk.find(w) != talk.npos; });
+  // What the other side says ("remote: ...") may be anything, after the push has landed too.
+  return std::ranges::any_of(split(talk, '\n'), [&](std::string_view line) {
+    if (line.starts_with("remote:")) return false;
+    return std::ranges::any_of(kWords,
+                               [&](std::string_view w) { return line.find(w) != line.npos; });
+  });
 }
 
 std::string first_word(std::string_view text) {

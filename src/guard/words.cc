@@ -80,7 +80,7 @@ Error error_of(const Refused& refused, const Pass& pass) {
   if (refused.offered.issued()) message += cat("token ", refused.offered.number(), " of ");
   message += cat(quoted(pass.resource.text()), ": ", what_happened(refused, pass));
   if (!refused.detail.empty()) message += cat(" (", refused.detail, ")");
-  message += ". Nothing was changed.";
+  message += refused.warned ? "." : ". Nothing was changed.";
   return {code_of(refused.verdict), std::move(message)};
 }
 

@@ -69,7 +69,8 @@ int Directory::open(const std::string& path, Directory& out) {
 
 int Directory::read(const std::string& name, std::size_t limit, std::string& content,
                     FileFacts& facts) const {
-  const Fd file(::openat(fd_.get(), name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  // Not to be held up by what is no file at all: a pipe without a writer.
+  const Fd file(::openat(fd_.get(), name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!file) return errno;
   if (const int failed = facts_of(file.get(), facts)) return failed;
   if (facts.size > limit) return EFBIG;

@@ -78,6 +78,10 @@ Result<Fd> open_to_append(const std::string& path) {
   return Error{code, errno_text(cat("opening ", quoted(path)))};
 }
 
+bool may_write(const std::string& path) {
+  return ::access(path.c_str(), R_OK | W_OK) == 0 || errno != EACCES;
+}
+
 bool exists(const std::string& path) {
   return ::access(path.c_str(), F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR);
 }

@@ -50,6 +50,11 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
   if (options.output >= 0) ::dup2(options.output, STDOUT_FILENO);
   if (options.errors >= 0) ::dup2(options.errors, STDERR_FILENO);
   ::sigprocmask(SIG_SETMASK, &options.signal_mask, nullptr);
+  // Whoever was stopped on the way here may have lost the lease meanwhile.
+  if (now_ns() >= duty.page->kill_at_ns) {
+    duty.page->overdue = 1;
+    ::_exit(127);
+  }
   ::execvpe(argv[0], argv, envp);
   duty.page->exec_error = errno;
   ::_exit(127);

@@ -66,6 +66,28 @@ Result<std::vector<api::QueueConfig>> DirQueue::queues() {
 
 // ---- put
 
+// Several may put the item of one unique key, and one of them may be stopped for as long as the
+// item lives. So it is born by a rename of the one file that the note `born` names, for good:
+// whoever finds that file gone is too late, and does nothing.
+int DirQueue::bear(const QueueFolder& folder, const core::ItemId& id, const std::string& path,
+                   const std::string& payload) {
+  const std::string about = cat("about/", id.suffix(), "/");
+  const std::string own = cat(about, "body.", nonce());
+  if (const int error = folder.write_new(own, payload, nonce()); error != 0) return error;
+  int error = folder.write_new(about + "born", encode({{"body", own}, {"to", path}}), nonce());
+  Notes born{{"body", own}, {"to", path}};
+  if (error == EEXIST) {
+    folder.remove(own);
+    const auto first = folder.notes(about + "born");
+    if (!first) return ENOENT;  // dropped meanwhile
+    born = *first;
+  } else if (error != 0) {
+    return error;
+  }
+  error = folder.rename(text_of(born, "body"), text_of(born, "to"));
+  return error == ENOENT ? EEXIST : error;
+}
+
 Result<api::PutAnswer> DirQueue::put_as(const QueueFolder& folder, const core::ItemId& id,
                                         const api::PutRequest& request,
                                         const core::ItemLimits& limits, const std::string& parent) {
@@ -85,7 +107,10 @@ Result<api::PutAnswer> DirQueue::put_as(const QueueFolder& folder, const core::I
                                ? cat("later/", stem, ".", to_ms(*now + request.delay))
                                : cat("queue/", stem);
   const bool begun = error == 0;
-  if (begun) error = folder.write_new(path, request.payload, nonce());
+  if (begun) {
+    error = request.unique.empty() ? folder.write_new(path, request.payload, nonce())
+                                   : bear(folder, id, path, request.payload);
+  }
   if (error != 0 && error != EEXIST) {
     Error failed = os::file_error("putting an item", error);
     if (begun) failed.code = Code::UnknownOutcome;  // it may have its name, and not be durable

@@ -96,6 +96,8 @@ class DirQueue final : public api::Queue {
                                                     const std::string& name);
   api::QueueItem view_of(const Seen& seen) const;
   void load(const QueueFolder& folder, const Seen& seen, api::QueueItem& view) const;
+  int bear(const QueueFolder& folder, const core::ItemId& id, const std::string& path,
+           const std::string& payload);
   Result<api::PutAnswer> put_as(const QueueFolder& folder, const core::ItemId& id,
                                 const api::PutRequest& request, const core::ItemLimits& limits,
                                 const std::string& parent);

@@ -32,6 +32,18 @@ constexpr std::array<Family, 10> kFamilies = {{
     {"stint_http_requests_total", "status", "Requests answered, by status."},
 }};
 
+// What an alarm waits for is there before it happens: an increase from nothing is none.
+std::map<std::string, std::uint64_t> zeros(std::string_view family) {
+  std::map<std::string, std::uint64_t> out;
+  if (family == "stint_stale_writes_refused_total") return {{"remote", 0}, {"store", 0}};
+  if (family != "stint_lost_leases_total") return out;
+  for (const core::Cause cause : {core::Cause::Expired, core::Cause::Superseded,
+                                  core::Cause::Revoked, core::Cause::Restored}) {
+    out.emplace(core::word(cause), 0);
+  }
+  return out;
+}
+
 std::string number(double value) {
   char text[32];
   const int length = std::snprintf(text, sizeof text, "%.9g", value);
@@ -248,8 +260,11 @@ std::string Metrics::text(const Facts& facts) {
                    "\n");
         continue;
       }
-      if (found == counted_.end()) continue;
-      for (const auto& [label, value] : found->second) {
+      std::map<std::string, std::uint64_t> values = zeros(family.name);
+      if (found != counted_.end()) {
+        for (const auto& [label, value] : found->second) values[label] = value;
+      }
+      for (const auto& [label, value] : values) {
         out += cat(family.name, "{", family.label, "=\"", label, "\"} ", value, "\n");
       }
     }

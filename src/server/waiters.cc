@@ -21,12 +21,12 @@ Waiters::~Waiters() { stop_waking(lines_); }
 void Waiters::join(const VisitPtr& visit, const std::shared_ptr<Request>& request, Bid bid) {
   const auto waiter = std::make_shared<Waiter>(visit, request, std::move(bid));
   waiter->ttl = waiter->bid.first.terms.ttl;
-  waiter->bid.first.terms.ttl = std::min(waiter->ttl, kProvisional);
   waiter->until = clock_.mono() + waiter->bid.wait;
   std::string name;
   for (const ResourceName& one : waiter->bid.resources) name += cat(one.text(), "\n");
   const LinePtr line = line_named(lines_, name);
   line->waiting.push_back(waiter);
+  if (line->waiting.size() > 1) waiter->has_waited();
   ++count_;
   metrics_.waiters = static_cast<std::int64_t>(count_);
   visit->call->on_gone([this, line, waiter] {
@@ -102,6 +102,7 @@ void Waiters::answered(const LinePtr& line, const WaiterPtr& waiter, const Answe
   }
   const auto& in_the_way = std::get<api::Refused>(answers->front());
   line->last = in_the_way;
+  waiter->has_waited();
   if (waiter->gone) {
     leave(line, waiter);
   } else if (clock_.mono() >= waiter->until || closed_) {
@@ -120,7 +121,7 @@ void Waiters::answered(const LinePtr& line, const WaiterPtr& waiter, const Answe
 
 void Waiters::granted(const WaiterPtr& waiter, std::vector<api::AcquireAnswer> answers) {
   waiter->done = true;
-  for (auto& one : answers) std::get<api::Granted>(one).provisional = waiter->ttl > kProvisional;
+  for (auto& one : answers) std::get<api::Granted>(one).provisional = waiter->provisional();
   Answer answer = bid_answer(*waiter->request, waiter->bid, answers);
   answer.sent = [this, waiter, answers](bool sent) {
     if (!sent) give_back(waiter, answers);

@@ -8,6 +8,7 @@
 // already, and it runs out by itself. The loop's.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 
@@ -52,8 +53,14 @@ class Waiters {
     Bid bid;
     Millis ttl{0};  // that was asked for
     MonoTime until{};
+    bool waited = false;  // no: its first question was granted, as if it had not asked to wait
     bool gone = false;
     bool done = false;
+    void has_waited() {
+      waited = true;
+      bid.first.terms.ttl = std::min(ttl, kProvisional);
+    }
+    bool provisional() const { return waited && ttl > kProvisional; }
     Waiter(VisitPtr who, std::shared_ptr<Request> how, Bid what)
         : visit(std::move(who)), request(std::move(how)), bid(std::move(what)) {}
   };

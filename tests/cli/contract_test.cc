@@ -189,6 +189,16 @@ TEST(Contract, EachCauseOfARefusedWriteHasItsLine) {
   EXPECT_EQ(stint.events({"write_refused", R"("cause":"never_issued")"}), 1);
 }
 
+TEST(Contract, AFenceThatIsNoFileHoldsNobodyUp) {
+  const Stint stint;
+  const std::string page = stint.dir().file("page");
+  ASSERT_EQ(run({.argv = {"mkfifo", stint.dir().file(".page.fence.4")}}).exit_code, 0);
+  const Finished written =
+      stint({"run", "r", "--", "sh", "-c", cat("echo x | ", stint.binary(), " write ", page)});
+  EXPECT_FALSE(written.timed_out);
+  EXPECT_EQ(written.exit_code, 69) << written.err;
+}
+
 TEST(Contract, WithoutAHomeTheWorkRunsAllTheSame) {
   const Stint stint;
   Command bare =

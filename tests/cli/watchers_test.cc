@@ -179,6 +179,20 @@ TEST(StoreGone, TheWorkIsStoppedAtTheDeadline) {
   EXPECT_FALSE(run.work_alive());
 }
 
+// What is "left over" beside the store is its newest part.
+// EVIDENCE-OF: G2 G12
+TEST(LogOfTheStoreGone, TheWorkIsStoppedBeforeAnotherCanWork) {
+  StubbornRun run;
+  for (const char* end : {"-wal", "-shm"}) ::unlink((run.stint().database() + end).c_str());
+  const std::string look = cat("kill -0 ", run.pids().child, " 2>/dev/null && echo both; true");
+  const Finished other = run.stint()(
+      {"run", "r", "--on-held", "wait=6s", "-q", "--", "sh", "-c", look}, milliseconds(30'000));
+  EXPECT_EQ(other.out, "") << other.err;
+  const auto exit = run.run().wait(milliseconds(10'000));
+  ASSERT_TRUE(exit);
+  EXPECT_EQ(exit->code, 75) << run.run().err();
+}
+
 // EVIDENCE-OF: G8
 TEST(Revoked, IsNoticedAtOnceAndOnRecord) {
   StubbornRun run;

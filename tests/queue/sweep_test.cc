@@ -85,5 +85,43 @@ TEST(QueueSweep, OnADirectoryTheCompletionComesFirstAndTheRestRollsForward) {
   sweep_completion(scene, mount + "/queues");
 }
 
+// A producer that is stopped anywhere in its put, while another puts the same unique item and it is
+// worked off: it comes too late.
+// EVIDENCE-OF: G10
+TEST(QueueSweep, OnADirectoryAStoppedProducerBringsNoItemToLifeAgain) {
+  SKIP_WITHOUT_STRACE();
+  Scene scene;
+  const std::string mount = scene.stint.dir().file("mount");
+  scene.stint.use_store(cat("dir:", mount));
+  ASSERT_EQ(scene.queue({"put", "jobs", "first", "--create"}).exit_code, 0);
+  ASSERT_EQ(scene.queue({"claim", "jobs", "--ttl", "1h"}).exit_code, 0);
+  const std::string live = mount + "/queues";
+  const std::string kept = scene.stint.dir().file("kept");
+  std::filesystem::copy(live, kept, std::filesystem::copy_options::recursive);
+  const std::vector<std::string> put = {"put", "jobs", "pay", "--unique", "invoice-7"};
+  std::vector<std::string> words = put;
+  words.insert(words.begin(), "queue");
+  SweepPlan plan{.command = scene.stint.command(words), .from = live};
+  plan.blows = {Blow::Stop};
+  plan.most_points = full_sweep() ? 0 : kSlice;
+  plan.prepare = [&] { prepare(kept, live); };
+  plan.while_stopped = [&](const Strike&) {
+    scene.id = std::string(trim(scene.queue(put).out));
+    scene.queue({"claim", "jobs", "--ttl", "1h", "--started"});
+    scene.queue({"complete", scene.id, "--epoch", "1"});
+  };
+  plan.check = [&](const Strike&) -> std::string {
+    const std::string state = json_field(scene.queue({"show", scene.id, "--json"}).out, "state");
+    if (state != "done") return cat("the item is ", state);
+    if (scene.queue({"claim", "jobs"}).exit_code != 3) return "it can be claimed again";
+    return {};
+  };
+  const auto report = sweep(plan);
+  ASSERT_TRUE(report) << report.error().message;
+  std::cout << report->text();
+  EXPECT_TRUE(report->failures.empty()) << report->failures.front();
+  EXPECT_GT(report->runs, 5);
+}
+
 }  // namespace
 }  // namespace stint::test

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "os/clock.h"
+#include "os/files.h"
 #include "os/lock_holder.h"
 #include "os/pause.h"
 #include "os/random.h"
@@ -179,6 +180,16 @@ bool Database::moved() const {
   return moved != 0;
 }
 
+// While a connection is open nobody of ours removes the log.
+bool Database::log_taken_away() {
+  const auto log = os::file_id(path_ + "-wal");
+  if (!log_) log_ = log;
+  if (log == log_) return false;
+  // What stands in the lost log must not be copied over what others have written since.
+  sqlite3_db_config(handle_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+  return true;
+}
+
 const volatile std::uint32_t* Database::log_index() const {
   constexpr int kFirstRegion = 0;
   constexpr int kRegionBytes = 32 * 1024;
@@ -240,7 +251,11 @@ Error Database::error() const {
       return unavailable(cat("the store ", file, " is damaged or is not a Stint store (", detail,
                              "); nothing was changed. Restore it from a backup"));
     case SQLITE_FULL: return unavailable(cat("the disk of the store ", file, " is full"));
-    case SQLITE_CANTOPEN: return unavailable(cat("cannot open the store ", file, ": ", detail));
+    case SQLITE_CANTOPEN:
+      return unavailable(cat("cannot open the store ", file, ": ", detail,
+                             os::may_write(path_) ? ""
+                                                  : "; this user may not write it: a store of "
+                                                    "files belongs to one user"));
     default: return unavailable(cat("the store ", file, ": ", detail));
   }
 }

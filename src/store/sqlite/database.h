@@ -12,6 +12,7 @@
 
 #include "base/result.h"
 #include "base/time.h"
+#include "os/files.h"
 
 struct sqlite3;
 struct sqlite3_stmt;
@@ -71,6 +72,8 @@ class Database {
 
   // The file at the path is no longer the one that is open.
   bool moved() const;
+  // Its log was removed or replaced: who writes on into it is alone with what it writes.
+  bool log_taken_away();
   // The header of the log's index, shared by all processes; null if it cannot be had. Stays while a
   // connection to this file is open.
   const volatile std::uint32_t* log_index() const;
@@ -86,6 +89,7 @@ class Database {
   bool keep_waiting(int tries);
 
   std::string path_;
+  std::optional<os::FileId> log_;  // the one that this connection writes
   Millis busy_;
   sqlite3* handle_ = nullptr;
   std::map<const char*, sqlite3_stmt*> statements_;

@@ -113,15 +113,22 @@ Result<std::unique_ptr<SqliteStore>> SqliteStore::open(const SqliteOptions& opti
 }
 
 Result<SqliteStore::Borrowed> SqliteStore::borrow() {
+  std::optional<Borrowed> borrowed;
   {
     MutexLock lock(mutex_);
     while (idle_.empty() && open_ >= kMostConnections) returned_.wait(lock);
     if (!idle_.empty()) {
       auto db = std::move(idle_.back());
       idle_.pop_back();
-      return Borrowed(*this, std::move(db));
+      borrowed.emplace(*this, std::move(db));
+    } else {
+      ++open_;
     }
-    ++open_;
+  }
+  if (borrowed) {
+    if (!(*borrowed)->log_taken_away()) return std::move(*borrowed);
+    borrowed->spoil();
+    return moved_error();
   }
   auto db = Database::open(options_.path, options_.busy);
   if (!db) {
@@ -129,21 +136,21 @@ Result<SqliteStore::Borrowed> SqliteStore::borrow() {
     --open_;
     return db.error();
   }
-  Borrowed borrowed(*this, std::move(*db));
+  borrowed.emplace(*this, std::move(*db));
   // A file that took the place of the one that was entered was never looked at: its life, its
   // boots.
-  if (entered_file_ && (borrowed->moved() || !in_place())) {
-    borrowed.spoil();
+  if (entered_file_ && ((*borrowed)->moved() || !in_place())) {
+    borrowed->spoil();
     return moved_error();
   }
   if (suspect_) {
-    if (auto copied = borrowed->copy_log_into_file(); !copied) {
-      borrowed.spoil();
+    if (auto copied = (*borrowed)->copy_log_into_file(); !copied) {
+      borrowed->spoil();
       return copied.error();
     }
     suspect_ = false;
   }
-  return borrowed;
+  return std::move(*borrowed);
 }
 
 bool SqliteStore::in_place() const { return os::file_id(options_.path) == entered_file_; }
