@@ -1,5 +1,6 @@
 #include "os/block_file.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -30,6 +31,11 @@ int read_into(int fd, std::uint64_t offset, std::span<char> out) {
     offset += static_cast<std::uint64_t>(got);
   }
   return 0;
+}
+
+void will_read(int fd, std::uint64_t offset, std::uint64_t length) {
+  (void)::posix_fadvise(fd, static_cast<off_t>(offset), static_cast<off_t>(length),
+                        POSIX_FADV_WILLNEED);
 }
 
 int sync_data(int fd) { return ::fdatasync(fd) == 0 ? 0 : errno; }

@@ -12,6 +12,8 @@ namespace stint::os {
 
 // All of it; ENODATA: the file ends before.
 int read_into(int fd, std::uint64_t offset, std::span<char> out);
+// A hint: so much will be read soon (0: up to the end). The disk may fetch it meanwhile.
+void will_read(int fd, std::uint64_t offset, std::uint64_t length);
 int write_at(int fd, std::uint64_t offset, std::string_view bytes);
 // Data, and of the file's own facts only what is needed to read it back.
 int sync_data(int fd);

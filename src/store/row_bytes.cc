@@ -68,8 +68,11 @@ std::string_view RowReader::take(std::uint64_t size) {
 void pack_row(std::string& out, std::string_view key, const Row& row) {
   pack_text(out, key);
   unsigned flags = 0;
-  if (row.version == 0) flags |= kRowRemoved;
-  if (row.timer) flags |= kRowTimer;
+  if (row.version == 0) {
+    flags = kRowRemoved;
+  } else if (row.timer) {
+    flags = kRowTimer;
+  }
   out.push_back(static_cast<char>(flags));
   if (row.version == 0) return;
   pack_number(out, row.version);

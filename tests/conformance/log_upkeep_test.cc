@@ -6,6 +6,8 @@
 #include <chrono>
 #include <csignal>
 
+#include "os/directory.h"
+#include "store/log/snapshot.h"
 #include "tests/conformance/log_file_fixture.h"
 
 namespace stint::testing {
@@ -38,6 +40,28 @@ TEST_F(LogUpkeep, ASnapshotOfTheLargestRecordsIsReadBack) {
   const auto store = open();
   ASSERT_TRUE(store) << store.error().message;
   EXPECT_EQ((*store)->scan(under("1", "", kRows + 1)).value().entries.size(), kRows);
+}
+
+// Its records would be found by some and not by others.
+TEST_F(LogUpkeep, ASnapshotThatIsNotInOrderIsRefused) {
+  put(*open().value(), "k", "v");
+  {
+    os::Directory root;
+    ASSERT_EQ(os::Directory::open(path_, root), 0);
+    store::log::Table table;
+    const auto before = store::log::read_snapshot(root, path_, table);
+    ASSERT_TRUE(before) << before.error().message;
+    store::log::SnapshotWriter writer(root, path_);
+    ASSERT_TRUE(writer.begin(before->head));
+    store::Row row;
+    row.version = 1;
+    for (const char* key : {"b", "a"}) writer.add(key, row);
+    ASSERT_TRUE(writer.flush());
+    ASSERT_TRUE(writer.finish(0));
+  }
+  const auto files = all_files();
+  expect_unavailable(open(), "not in order");
+  EXPECT_EQ(all_files(), files);
 }
 
 // EVIDENCE-OF: G11

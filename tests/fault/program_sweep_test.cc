@@ -1,7 +1,7 @@
 // Commands that do more than one lease, under the sweep: run, once, cron run and the queue's verbs,
-// on sqlite: and dir:, killed, stopped and failed at their system calls. What was told outward must
-// be true, work that may be done once is not done twice, and the store can be used afterwards.
-// EVIDENCE-OF: G8 G9 G10 G11
+// on sqlite:, dir: and log:, killed, stopped and failed at their system calls. What was told
+// outward must be true, work that may be done once is not done twice, and the store can be used
+// afterwards. EVIDENCE-OF: G8 G9 G10 G11
 //
 // The slice of `make test` strikes a few points; `make crash` (STINT_SWEEP=full) strikes them all.
 #include <functional>
@@ -25,7 +25,7 @@ class ProgramWorld {
     fs::remove_all(folder());
     fs::remove_all(stint_.dir().file("state"));
     fs::create_directories(folder());
-    stint_.use_store(cat(kind_, folder(), kind_ == "dir:" ? "/shared" : "/stint.db"));
+    stint_.use_store(cat(kind_, folder(), "/store", kind_ == "log:" ? "?segment_kb=1024" : ""));
   }
   std::string folder() const { return stint_.dir().file("world"); }
   std::string file(std::string_view name) const { return cat(folder(), "/", name); }
@@ -252,9 +252,10 @@ TEST_P(ProgramSweep, CronRun) {
        }});
 }
 
-INSTANTIATE_TEST_SUITE_P(Stores, ProgramSweep, ::testing::Values("sqlite:", "dir:"),
+INSTANTIATE_TEST_SUITE_P(Stores, ProgramSweep, ::testing::Values("sqlite:", "dir:", "log:"),
                          [](const auto& param) {
-                           return std::string(param.param) == "dir:" ? "Dir" : "Sqlite";
+                           const std::string kind = param.param;
+                           return kind == "dir:" ? "Dir" : kind == "log:" ? "Log" : "Sqlite";
                          });
 
 }  // namespace

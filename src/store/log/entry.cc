@@ -77,7 +77,8 @@ std::optional<LogEntry> entry_at(std::string_view bytes, std::size_t offset) {
   const std::size_t size = entry_size(body);
   if (size > bytes.size() - offset) return std::nullopt;
   const std::uint64_t check = word_at(bytes, offset + size - 8);
-  if (check != entry_check(bytes.substr(offset, size - 8))) return std::nullopt;
+  const auto checksum = [](std::string_view words) { return entry_check(words); };
+  if (check != checksum(bytes.substr(offset, size - 8))) return std::nullopt;
   return LogEntry{
       .number = word(kNumber),
       .before = word(kBefore),

@@ -95,6 +95,8 @@ class Replay {
     if (!segment) return segment.error();
     const auto entry = entry_at(bytes, kSegmentHead);
     if (!entry || !follows(*entry, out_.end)) return false;
+    // The disk works while the entries of this one are taken.
+    if (std::ranges::binary_search(all, next + 1)) expect_segment(root_, next + 1);
     out_.segment = std::move(*segment);
     bytes_ = std::move(bytes);
     out_.end.segment = next;

@@ -97,6 +97,11 @@ Result<Segment> make_segment(const os::Directory& root, const std::string& path,
   return store_file_error("making room in", path, e);
 }
 
+void expect_segment(const os::Directory& root, std::uint64_t number) {
+  os::Fd file;
+  if (root.open_existing(segment_name(number), file) == 0) os::will_read(file.get(), 0, 0);
+}
+
 Result<Segment> open_segment(const os::Directory& root, const std::string& path,
                              std::uint64_t number, std::string& bytes) {
   Segment out{.number = number, .size = 0, .file = {}};

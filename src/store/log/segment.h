@@ -46,6 +46,9 @@ Result<Segment> make_segment(const os::Directory& root, const std::string& path,
 Result<Segment> open_segment(const os::Directory& root, const std::string& path,
                              std::uint64_t number, std::string& bytes);
 
+// A hint: it will be opened soon.
+void expect_segment(const os::Directory& root, std::uint64_t number);
+
 Error store_file_error(std::string_view doing, const std::string& path, int number);
 Error damaged_error(const std::string& path, std::string_view what);
 

@@ -73,6 +73,8 @@ class SnapshotReader {
     if (e != 0) return e;
     read_ += more;
     end_ += more;
+    // The disk works while these are taken.
+    if (read_ < size_) os::will_read(fd_, read_, kWindow);
     return 0;
   }
 

@@ -50,11 +50,11 @@ class SqliteCopy final : public Restorable {
 };
 
 // The directory as a whole (another inode), or the files in it (as rsync does).
-template <bool kWhole>
+template <bool kWhole, char kFirst = 'd'>
 class DirCopy final : public Restorable {
  public:
   std::string start() override { return {}; }
-  std::string url() const override { return cat("dir:", folder()); }
+  std::string url() const override { return cat(kFirst == 'd' ? "dir:" : "log:", folder()); }
   void back_up() override { copy_tree(folder(), place_.file("backup")); }
   void put_back() override {
     if (kWhole) return copy_tree(place_.file("backup"), folder());
@@ -174,6 +174,7 @@ const std::vector<RestorableKind>& restorable_kinds() {
       {"SqliteCopy", "sqlite", make<SqliteCopy>, "moved or deleted while in use"},
       {"DirectoryWhole", "dir", make<DirCopy<true>>, "replaced while in use"},
       {"DirectoryInPlace", "dir", make<DirCopy<false>>},
+      {"LogWhole", "log", make<DirCopy<true, 'l'>>, "moved or deleted while in use", false, true},
       {"RedisFlushed", "redis", make<RedisFlushed>, "emptied or replaced", true},
       {"RedisLog", "redis", make<RedisLog>},
       {"RedisSnapshot", "redis", make<RedisSnapshot>},
@@ -186,6 +187,7 @@ const std::vector<RestorableKind>& restorable_kinds() {
 std::vector<RestorableKind> one_of_each_store() {
   std::vector<RestorableKind> out;
   for (const RestorableKind& kind : restorable_kinds()) {
+    if (kind.alone) continue;
     if (out.empty() || out.back().store != kind.store) out.push_back(kind);
   }
   return out;

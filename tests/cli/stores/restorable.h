@@ -28,12 +28,13 @@ struct RestorableKind {
   std::unique_ptr<Restorable> (*make)();
   std::string says = "went back in time";  // why a running holder stops
   bool empties = false;                    // what is put back is nothing at all
+  bool alone = false;                      // one process at a time has the store
 };
 
 inline void PrintTo(const RestorableKind& kind, std::ostream* out) { *out << kind.name; }
 
 const std::vector<RestorableKind>& restorable_kinds();
-// The first kind of each store: for tests that restore nothing.
+// The first kind of each store that several processes may share: for tests that restore nothing.
 std::vector<RestorableKind> one_of_each_store();
 
 }  // namespace stint::test

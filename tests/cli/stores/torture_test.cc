@@ -84,6 +84,12 @@ TEST(TortureWords, AreChecked) {
   EXPECT_EQ(stint({"torture", "--clients", "0"}).exit_code, 2);
   EXPECT_EQ(stint({"torture", "--minutes", "x"}).exit_code, 2);
   EXPECT_EQ(stint({"torture", "extra"}).exit_code, 2);
+  // What several processes cannot share would pass, or fail, without having been tried.
+  for (const std::string& store : {std::string("memory:"), cat("log:", stint.dir().file("log"))}) {
+    const auto refused = stint({"torture", "--for", "1s", "--store", store});
+    EXPECT_EQ(refused.exit_code, 2) << refused.out << refused.err;
+    EXPECT_NE(refused.err.find("one at a time"), std::string::npos) << refused.err;
+  }
 }
 
 }  // namespace
