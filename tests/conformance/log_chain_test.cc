@@ -51,6 +51,22 @@ TEST_F(LogFile, ALogThatEndsBeforeWhatItsSnapshotKnowsIsRefused) {
   expect_unavailable(open(), "its log ends at entry 1, and its snapshot knows 2");
 }
 
+// Those of one write are judged one after the other, before any of them is on the disk.
+// EVIDENCE-OF: G2
+TEST_F(LogFile, OfTwoInOneBatchThatWantTheSameOneGetsIt) {
+  const auto store = std::move(open().value());
+  Step first = set("k", "first");
+  first.expect = store::Expect::Absent;
+  Step second = set("k", "second");
+  second.expect = store::Expect::Absent;
+  const auto answers = store->commit_many({{.steps = {first}, .sync = store::Sync::Durable},
+                                           {.steps = {second}, .sync = store::Sync::Durable}});
+  ASSERT_EQ(answers.size(), 2U);
+  EXPECT_TRUE(std::holds_alternative<store::Committed>(answers[0].value()));
+  EXPECT_TRUE(std::holds_alternative<store::Conflict>(answers[1].value()));
+  EXPECT_EQ(get(*store, "k").value, "first");
+}
+
 // Who waited for his turn has looked at the clock before the one whose turn it was.
 // EVIDENCE-OF: G4
 TEST_F(LogFile, TheTimeOfACommitIsNeverBeforeTheLastOnes) {

@@ -158,6 +158,16 @@ TEST_P(SlotsTest, ARunThatEndsBetweenTheLookAndTheDecisionIsNotInTheWay) {
   }));
 }
 
+// EVIDENCE-OF: G9
+TEST_P(SlotsTest, ALeaseThatRanOutStartsNothing) {
+  decide(slots_, "a");
+  const core::Slot slot = due_by_hand("a");
+  const Grant grant = acquire("r", "ann", brief());
+  ASSERT_EQ(slots_.claim(proof(slot, "a", grant)).value(), api::StepAnswer::Done);
+  ASSERT_TRUE(wait_for("r", core::State::Free));
+  EXPECT_EQ(slots_.start(proof(slot, "a", grant)).value(), api::StepAnswer::Gone);
+}
+
 TEST_P(SlotsTest, WhatIsOnlyClaimedIsDueAgain) {
   decide(slots_, "a");
   const core::Slot slot = due_by_hand("a");
