@@ -47,8 +47,8 @@ Status record_refusal(api::Events& events, const Clock& clock, const guard::Refu
     event.details.emplace_back("newest_owner", refused.newest_owner.text());
   }
   // What was let through and what was not are counted apart, and each cause by itself.
-  return events.record_refusal(event, cat(event.kind, ' ', word(guard::code_of(refused.verdict)),
-                                          ' ', refused.target));
+  return events.record_refusal(
+      event, cat(event.kind, ' ', word(guard::code_of(refused.verdict)), ' ', refused.target));
 }
 
 SealReport seal_target(const guard::Guards& guards, const std::string& words,

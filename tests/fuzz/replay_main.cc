@@ -18,9 +18,9 @@ int main(int argc, char** argv) {
     const char* name;
     int (*target)(const std::uint8_t*, std::size_t);
   };
-  for (const Family& family : {Family{"text", fuzz_text}, Family{"wire", fuzz_wire},
-                               Family{"request", fuzz_request}, Family{"state", fuzz_state},
-                               Family{"log", fuzz_log}}) {
+  for (const Family& family :
+       {Family{"text", fuzz_text}, Family{"wire", fuzz_wire}, Family{"request", fuzz_request},
+        Family{"state", fuzz_state}, Family{"log", fuzz_log}}) {
     std::size_t count = 0;
     for (const auto& entry :
          std::filesystem::directory_iterator(std::filesystem::path(argv[1]) / family.name)) {

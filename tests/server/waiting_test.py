@@ -95,6 +95,14 @@ class Waiting(TestCase):
             print(f'{number} waiters in order, {took / number * 1000:.2f} ms a turn (renewed and released)')
         self.play(play)
 
+    def test_what_is_free_is_granted_as_without_waiting(self):
+        async def play(port):
+            wire = await Wire.open(port)
+            status, got = await wire.ask('/v1/acquire', bid('free', 'me', wait_ms=600_000))
+            self.assertEqual((status, got['granted_ttl_ms']), (200, 60_000))
+            self.assertFalse(got.get('provisional', False))
+        self.play(play)
+
     def test_who_vanishes_while_waiting_costs_nothing(self):
         async def play(port):
             holder, gone, next_ = [await Wire.open(port) for _ in range(3)]
