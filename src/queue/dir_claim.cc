@@ -5,10 +5,13 @@
 #include "base/sha256.h"
 #include "base/text.h"
 #include "os/files.h"
+#include "os/pause.h"
 #include "queue/dir_queue.h"
 
 namespace stint::queue {
 namespace {
+
+constexpr int kMostKeyLooks = 50;
 
 void sooner(std::optional<Millis>& next, Millis other) {
   const Millis at = std::max(other, Millis(1));
@@ -121,6 +124,43 @@ Result<api::PutAnswer> DirQueue::put_as(const QueueFolder& folder, const core::I
   return api::PutAnswer{.id = id, .existed = false};
 }
 
+// The item that has the key: `fresh`, unless another has it already.
+Result<core::ItemId> DirQueue::key_holder(const QueueFolder& folder, const std::string& key,
+                                          const core::ItemId& fresh) {
+  const std::string path = cat("unique/", to_hex(sha256(key)));
+  for (int tries = 0; tries < kMostKeyLooks; ++tries) {
+    const int error = folder.write_new(path, fresh.text(), nonce());
+    if (error == 0) return fresh;
+    if (error != EEXIST) return os::file_error("taking a unique key", error);
+    std::string text;
+    if (folder.read(path, text) != 0) continue;  // it was dropped meanwhile
+    auto other = core::ItemId::parse(trim(text));
+    if (!other) return unavailable("a unique key is damaged");
+    if (!dropped(folder, *other)) return *other;
+    // Its dropper did not get to the key.
+    forget_key(folder, key, *other);
+  }
+  return unavailable("the item of a unique key is being dropped: put it again");
+}
+
+// It was there once and is nowhere now; what is only being moved shows itself.
+bool DirQueue::dropped(const QueueFolder& folder, const core::ItemId& id) const {
+  const auto born = folder.notes(cat("about/", id.suffix(), "/born"));
+  if (!born || folder.there(text_of(*born, "body"))) return false;
+  for (int looks = 0; looks < kMostKeyLooks; ++looks) {
+    if (find(folder, id.suffix())) return false;
+    os::pause_for(Millis(1));
+  }
+  return true;
+}
+
+void DirQueue::forget_key(const QueueFolder& folder, const std::string& key,
+                          const core::ItemId& id) {
+  const std::string path = cat("unique/", to_hex(sha256(key)));
+  std::string text;
+  if (folder.read(path, text) == 0 && trim(text) == id.text()) folder.remove(path);
+}
+
 Result<api::PutAnswer> DirQueue::put(const api::PutRequest& request) {
   if (auto ok = api::check_put(request); !ok) return ok.error();
   auto known = config(request.queue);
@@ -138,19 +178,13 @@ Result<api::PutAnswer> DirQueue::put(const api::PutRequest& request) {
     id = ids_.make(request.queue, request.priority, clock_.wall(), random_);
   }
   if (!request.unique.empty()) {
-    const std::string path = cat("unique/", to_hex(sha256(request.unique)));
-    const int error = here->write_new(path, id->text(), nonce());
-    if (error == EEXIST) {
-      std::string text;
-      if (here->read(path, text) != 0) return unavailable("a unique key cannot be read");
-      auto other = core::ItemId::parse(trim(text));
-      if (!other) return unavailable("a unique key is damaged");
-      // Who took the key and died before it put the item: it is put now, under its name.
-      if (find(*here, other->suffix())) return api::PutAnswer{.id = *other, .existed = true};
-      id = *other;
-    } else if (error != 0) {
-      return os::file_error("taking a unique key", error);
+    auto other = key_holder(*here, request.unique, *id);
+    if (!other) return other.error();
+    // Who took the key and died before it put the item: it is put now, under its name.
+    if (other->text() != id->text() && find(*here, other->suffix())) {
+      return api::PutAnswer{.id = *other, .existed = true};
     }
+    id = *other;
   }
   return put_as(*here, *id, request, request.limits.value_or(known->limits), "");
 }

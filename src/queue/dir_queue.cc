@@ -138,7 +138,7 @@ Result<bool> DirQueue::move(const QueueFolder& folder, Seen& seen, const core::I
     if (error == ENOENT) return false;
     if (error != 0) return fault("dropping an item", error);
     if (const std::string key = text_of(seen.put, "unique"); !key.empty()) {
-      folder.remove(cat("unique/", to_hex(sha256(key))));
+      forget_key(folder, key, seen.id);
     }
     folder.remove_all(cat("about/", seen.place.suffix));
     return true;

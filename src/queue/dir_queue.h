@@ -96,6 +96,10 @@ class DirQueue final : public api::Queue {
                                                     const std::string& name);
   api::QueueItem view_of(const Seen& seen) const;
   void load(const QueueFolder& folder, const Seen& seen, api::QueueItem& view) const;
+  Result<core::ItemId> key_holder(const QueueFolder& folder, const std::string& key,
+                                  const core::ItemId& fresh);
+  bool dropped(const QueueFolder& folder, const core::ItemId& id) const;
+  static void forget_key(const QueueFolder& folder, const std::string& key, const core::ItemId& id);
   int bear(const QueueFolder& folder, const core::ItemId& id, const std::string& path,
            const std::string& payload);
   Result<api::PutAnswer> put_as(const QueueFolder& folder, const core::ItemId& id,

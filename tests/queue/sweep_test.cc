@@ -123,5 +123,44 @@ TEST(QueueSweep, OnADirectoryAStoppedProducerBringsNoItemToLifeAgain) {
   EXPECT_GT(report->runs, 5);
 }
 
+// An operator's drop that is stopped or killed anywhere: what a later put with the same key answers
+// is there.
+TEST(QueueSweep, OnADirectoryADropTakesNoLaterItemWithIt) {
+  SKIP_WITHOUT_STRACE();
+  Scene scene;
+  const std::string mount = scene.stint.dir().file("mount");
+  scene.stint.use_store(cat("dir:", mount));
+  const std::vector<std::string> put = {"put", "jobs", "pay", "--unique", "invoice-7", "--create"};
+  const std::string old(trim(scene.queue(put).out));
+  ASSERT_EQ(scene.queue({"claim", "jobs", "--ttl", "1h", "--started"}).exit_code, 0);
+  ASSERT_EQ(scene.queue({"complete", old, "--epoch", "1"}).exit_code, 0);
+  const std::string live = mount + "/queues";
+  const std::string kept = scene.stint.dir().file("kept");
+  std::filesystem::copy(live, kept, std::filesystem::copy_options::recursive);
+  SweepPlan plan{.command = scene.stint.command({"queue", "drop", old, "--why", "old"}),
+                 .from = live};
+  plan.blows = {Blow::Stop, Blow::Kill};
+  plan.most_points = full_sweep() ? 0 : kSlice;
+  plan.prepare = [&] { prepare(kept, live); };
+  plan.while_stopped = [&](const Strike&) { scene.id = std::string(trim(scene.queue(put).out)); };
+  plan.check = [&](const Strike& strike) -> std::string {
+    if (strike.blow == Blow::Kill) scene.id = std::string(trim(scene.queue(put).out));
+    if (scene.id.empty()) return "it cannot be put";
+    // The old one was there still when it was asked for: dropped since, as ordered.
+    if (scene.id == old && strike.blow == Blow::Stop) return {};
+    const Finished shown = scene.queue({"show", scene.id, "--json"});
+    if (shown.exit_code != 0) return cat("what was put is not there: ", shown.err);
+    const std::string state = json_field(shown.out, "state");
+    if (scene.id == old) return state == "done" ? "" : cat("the old one is ", state);
+    const Finished claim = scene.queue({"claim", "jobs"});
+    return claim.out == "pay\n" ? "" : cat("it cannot be claimed: ", claim.err);
+  };
+  const auto report = sweep(plan);
+  ASSERT_TRUE(report) << report.error().message;
+  std::cout << report->text();
+  EXPECT_TRUE(report->failures.empty()) << report->failures.front();
+  EXPECT_GT(report->runs, 5);
+}
+
 }  // namespace
 }  // namespace stint::test
