@@ -86,7 +86,7 @@ Result<Link::Reply> Link::send(const net::HttpRequest& request, bool changes) {
   Reply reply{outcome.answer.status, std::move(outcome.answer.body), {}};
   auto json = JsonValue::parse(reply.body, {.depth = 16, .values = 10'000'000});
   // From something that stands between, after which the request may still have arrived.
-  const bool strange = !json && (reply.status == 200 || reply.status >= 500);
+  const bool strange = !json && (reply.status < 400 || reply.status == 408 || reply.status >= 500);
   if (strange && changes) {
     return Error{Code::UnknownOutcome, cat("something at ", base_, " answered with status ",
                                            reply.status, " and no JSON: it may have been done")};
