@@ -335,7 +335,7 @@ TEST(Once, IsDoneOnceAndUnknownStaysUnknown) {
 
 TEST(TuneCommand, ReadsTheRunsOfAResource) {
   const Stint stint;
-  EXPECT_EQ(stint({"tune", "nothing"}).exit_code, 69);  // there is no store yet
+  EXPECT_EQ(stint({"tune", "nothing"}).exit_code, 3);  // there is no store yet
   for (int i = 0; i < 6; ++i) {
     ASSERT_EQ(stint({"run", "r", "--", "sleep", "0.05"}).exit_code, 0);
   }

@@ -132,9 +132,11 @@ Result<SqliteStore::Borrowed> SqliteStore::borrow() {
   }
   auto db = Database::open(options_.path, options_.busy);
   if (!db) {
-    const MutexLock lock(mutex_);
-    --open_;
-    return db.error();
+    {
+      const MutexLock lock(mutex_);
+      --open_;
+    }
+    return entered_file_ && !in_place() ? moved_error() : db.error();
   }
   borrowed.emplace(*this, std::move(*db));
   // A file that took the place of the one that was entered was never looked at: its life, its
