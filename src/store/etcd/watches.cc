@@ -139,7 +139,8 @@ std::string Watches::begin(Round& round) {
   round.line.clear();
   round.keys.clear();
   std::string out;
-  for (const auto& [key, one] : wanted) {
+  for (const auto& [key, found] : wanted) {
+    const Wanted& one = found;
     const auto from = [&](std::size_t place) { return one.fresh ? 0 : one.seen[place] + 1; };
     for (const std::uint64_t seen : one.seen) round.from = std::max(round.from, seen + 1);
     round.keys.push_back(key);
