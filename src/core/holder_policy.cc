@@ -26,10 +26,6 @@ constexpr Millis kTick{10};
 // A clock that is corrected by less than this was not set: it changes no lease by more either.
 constexpr Millis kNoStep{500};
 
-}  // namespace
-
-namespace {
-
 MonoTime end_of(const HoldSettings& settings, MonoTime from, Millis length) {
   return from + length - settings.grace - settings.margin - drift(length);  // G6
 }

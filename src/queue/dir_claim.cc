@@ -13,6 +13,16 @@ namespace {
 
 constexpr int kMostKeyLooks = 50;
 
+// What stands in a shared directory may be anybody's: it names a file of this item, and no other.
+bool proper_birth(const Notes& born, const core::ItemId& id) {
+  const std::string body = text_of(born, "body");
+  const std::string to = text_of(born, "to");
+  const std::string stem = stem_of(id.suffix(), Token());
+  const bool named = !body.empty() && body.find('/') == body.npos;
+  return named && (to == "queue/" + stem ||
+                   (to.starts_with(cat("later/", stem, ".")) && to.rfind('/') == 5));
+}
+
 void sooner(std::optional<Millis>& next, Millis other) {
   const Millis at = std::max(other, Millis(1));
   next = next ? std::min(*next, at) : at;
@@ -75,20 +85,31 @@ Result<std::vector<api::QueueConfig>> DirQueue::queues() {
 int DirQueue::bear(const QueueFolder& folder, const core::ItemId& id, const std::string& path,
                    const std::string& payload) {
   const std::string about = cat("about/", id.suffix(), "/");
-  const std::string own = cat(about, "body.", nonce());
-  if (const int error = folder.write_new(own, payload, nonce()); error != 0) return error;
-  int error = folder.write_new(about + "born", encode({{"body", own}, {"to", path}}), nonce());
+  const std::string own = nonce();
+  if (const int error = folder.write_new(cat(about, "body.", own), payload, nonce()); error != 0) {
+    return error;
+  }
   Notes born{{"body", own}, {"to", path}};
+  const int error = folder.write_new(about + "born", encode(born), nonce());
   if (error == EEXIST) {
-    folder.remove(own);
+    folder.remove(cat(about, "body.", own));
     const auto first = folder.notes(about + "born");
     if (!first) return ENOENT;  // dropped meanwhile
     born = *first;
   } else if (error != 0) {
     return error;
   }
-  error = folder.rename(text_of(born, "body"), text_of(born, "to"));
-  return error == ENOENT ? EEXIST : error;
+  if (!proper_birth(born, id)) return EBADMSG;
+  const int moved = folder.rename(cat(about, "body.", text_of(born, "body")), text_of(born, "to"));
+  return moved == ENOENT ? settle_name(folder, id) : moved;
+}
+
+// Somebody else has put it: it is as durable as if we had. EEXIST if that is so.
+int DirQueue::settle_name(const QueueFolder& folder, const core::ItemId& id) const {
+  const auto place = find(folder, id.suffix());
+  if (!place) return EEXIST;  // on its way, or dropped: whoever moves it syncs its name
+  const int error = folder.sync_parent(place->path);
+  return error == 0 || error == ENOENT ? EEXIST : error;
 }
 
 Result<api::PutAnswer> DirQueue::put_as(const QueueFolder& folder, const core::ItemId& id,
@@ -146,7 +167,8 @@ Result<core::ItemId> DirQueue::key_holder(const QueueFolder& folder, const std::
 // It was there once and is nowhere now; what is only being moved shows itself.
 bool DirQueue::dropped(const QueueFolder& folder, const core::ItemId& id) const {
   const auto born = folder.notes(cat("about/", id.suffix(), "/born"));
-  if (!born || folder.there(text_of(*born, "body"))) return false;
+  if (!born || !proper_birth(*born, id)) return false;
+  if (folder.there(cat("about/", id.suffix(), "/body.", text_of(*born, "body")))) return false;
   for (int looks = 0; looks < kMostKeyLooks; ++looks) {
     if (find(folder, id.suffix())) return false;
     os::pause_for(Millis(1));
@@ -182,6 +204,9 @@ Result<api::PutAnswer> DirQueue::put(const api::PutRequest& request) {
     if (!other) return other.error();
     // Who took the key and died before it put the item: it is put now, under its name.
     if (other->text() != id->text() && find(*here, other->suffix())) {
+      if (const int error = settle_name(*here, *other); error != EEXIST) {
+        return Error{Code::UnknownOutcome, os::file_error("putting an item", error).message};
+      }
       return api::PutAnswer{.id = *other, .existed = true};
     }
     id = *other;

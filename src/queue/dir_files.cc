@@ -206,7 +206,7 @@ int QueueFolder::write(const std::string& path, std::string_view content,
 int QueueFolder::rename(const std::string& from, const std::string& to) const {
   if (const int error = root_.rename(from, to); error != 0) {
     // The reply to a rename that was carried out may be lost: then its target is there.
-    return error == ENOENT && there(to) ? 0 : error;
+    return error == ENOENT && there(to) ? sync_parent(to) : error;
   }
   if (const int error = sync_parent(to); error != 0) return error;
   return 0;

@@ -66,6 +66,8 @@ class QueueFolder {
   // The same; EEXIST if it is there.
   int write_new(const std::string& path, std::string_view content, const std::string& nonce) const;
   int rename(const std::string& from, const std::string& to) const;
+  // The name that a file has now survives a power cut.
+  int sync_parent(const std::string& path) const;
   int make(const std::string& path) const;
   int remove(const std::string& path) const;
   // A folder of files, and the files.
@@ -79,7 +81,6 @@ class QueueFolder {
   const os::Directory& root() const { return root_; }
 
  private:
-  int sync_parent(const std::string& path) const;
   // Written and synced, not in place yet; gone again if that failed.
   int stage(const std::string& path, std::string_view content) const;
   os::Directory root_;

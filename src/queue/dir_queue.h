@@ -100,6 +100,7 @@ class DirQueue final : public api::Queue {
                                   const core::ItemId& fresh);
   bool dropped(const QueueFolder& folder, const core::ItemId& id) const;
   static void forget_key(const QueueFolder& folder, const std::string& key, const core::ItemId& id);
+  int settle_name(const QueueFolder& folder, const core::ItemId& id) const;
   int bear(const QueueFolder& folder, const core::ItemId& id, const std::string& path,
            const std::string& payload);
   Result<api::PutAnswer> put_as(const QueueFolder& folder, const core::ItemId& id,
