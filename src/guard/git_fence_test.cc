@@ -172,6 +172,10 @@ TEST(GitPorcelain, EveryAnswerOfGitIsToldApart) {
       {"", "fatal: the remote end hung up unexpectedly\n", 128, PushFate::Unknown},
       {"", "fatal: the receiving end does not support --atomic push\n", 128, PushFate::Unreached},
       {"", "", 0, PushFate::Unknown},
+      // The other side's hook may say anything, after the push has landed too.
+      {"", "remote: curl: (7) Connection refused\nfatal: the remote end hung up unexpectedly\n",
+       128, PushFate::Unknown},
+      {"", "ssh: connect to host h port 22: Connection refused\n", 128, PushFate::Unreached},
       // A curl failure after sending: git then says that all is well.
       {"Everything up-to-date\n", "error: RPC failed; HTTP 500\n", 1, PushFate::Unknown},
       {" \tY:refs/heads/main\ta..b\n", "", 0, PushFate::Unknown},

@@ -258,5 +258,40 @@ INSTANTIATE_TEST_SUITE_P(Stores, ProgramSweep, ::testing::Values("sqlite:", "dir
                            return kind == "dir:" ? "Dir" : kind == "log:" ? "Log" : "Sqlite";
                          });
 
+// Stopped on the way to the start of its work until another has had the lease: it starts nothing
+// any more. EVIDENCE-OF: G7
+TEST(RunHeldUpAtItsStart, StartsNothingAfterTheLeaseHasGone) {
+  SKIP_WITHOUT_STRACE();
+  const Stint stint;
+  const std::string work = stint.dir().file("work");
+  ASSERT_EQ(stint({"run", "r", "--", "true"}).exit_code, 0);
+  const auto writes = [&](const std::string& word) { return cat("echo ", word, " >>", work); };
+  SweepPlan plan{.command = stint.command(
+                     {"run", "r", "--ttl", "1s", "-q", "--", "sh", "-c", writes("first")}),
+                 .from = ".deadline"};
+  plan.syscalls = {"openat", "mkdir"};
+  plan.blows = {Blow::Stop};
+  plan.most_points = full_sweep() ? 0 : 3;
+  plan.prepare = [&] { std::filesystem::remove(work); };
+  plan.while_stopped = [&](const Strike&) {
+    stint({"run", "r", "--on-held", "wait=15s", "-q", "--", "sh", "-c", writes("second")});
+  };
+  int struck = 0;
+  plan.check = [&](const Strike& strike) -> std::string {
+    // Of calls that other processes make as often, or that come before the grant, nothing follows.
+    const bool between = strike.line.find(".deadline") != std::string::npos ||
+                         strike.line.find("/cgroup") != std::string::npos;
+    if (!strike.struck || !between) return "";
+    ++struck;
+    const std::string done = read_text(work);
+    return done.ends_with("second\n") ? "" : cat("written: ", done);
+  };
+  const auto report = sweep(plan);
+  ASSERT_TRUE(report) << report.error().message;
+  std::cout << report->text();
+  EXPECT_TRUE(report->failures.empty()) << report->failures.front();
+  EXPECT_GT(struck, 0);
+}
+
 }  // namespace
 }  // namespace stint::test
