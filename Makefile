@@ -20,7 +20,7 @@ build: $(BUILD)/.set-up
 test: $(BUILD)/.set-up-tests
 	@cmake -S . -B $(BUILD) $(CMAKE_FLAGS) -DBUILD_TESTING=ON >/dev/null
 	@tools/timed build cmake --build $(BUILD) -j $(JOBS)
-	@tools/timed tests ctest --test-dir $(BUILD) --output-on-failure --no-tests=error -j 2 \
+	@GTEST_BRIEF=1 tools/timed tests ctest --test-dir $(BUILD) --output-on-failure --no-tests=error -j 2 \
 	  $(if $(SAN),-L 'unit|conformance|sim|history|server',-LE 'bench|soak')
 
 install: build

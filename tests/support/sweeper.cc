@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
 
 #include "base/text.h"
 
@@ -240,6 +241,8 @@ std::string Strike::name() const {
 std::string SweepReport::text() const {
   constexpr std::size_t kName = 12;
   constexpr std::size_t kNumber = 8;
+  // Among a whole suite's output the tables would hide the one line that matters.
+  if (std::getenv("GTEST_BRIEF") != nullptr) return told();
   std::string out = cat(cell("call", kName), cell("points", kNumber));
   for (const Blow blow : kBlows) out += cell(std::string(word(blow)), kNumber);
   out += '\n';
@@ -258,7 +261,11 @@ std::string SweepReport::text() const {
     for (const auto& [blow, count] : row.struck) sum.struck[blow] += count;
   }
   add_line("all", sum);
-  out += cat(runs, " runs, ", missed.size(), " missed, ", failures.size(), " failed\n");
+  return out + told();
+}
+
+std::string SweepReport::told() const {
+  std::string out = cat(runs, " runs, ", missed.size(), " missed, ", failures.size(), " failed\n");
   for (const std::string& failure : failures) out += cat("  ", failure, '\n');
   return out;
 }

@@ -69,8 +69,11 @@ struct SweepReport {
   int runs = 0;
   std::vector<std::string> missed;    // planned, but that run made fewer calls
   std::vector<std::string> failures;  // what check() said, with the point
-  // A table: system call, points, and how many were struck by each blow.
+  // A table: system call, points, and how many were struck by each blow; then told(). With
+  // GTEST_BRIEF set told() alone.
   std::string text() const;
+  // How many runs, and what failed.
+  std::string told() const;
 };
 
 // Code::Unavailable: no strace, or it may not trace here, or the plain run fails or shows no such
