@@ -124,7 +124,7 @@ Frozen freeze(const std::string& path, const std::vector<Step>& steps) {
 // EVIDENCE-OF: G3 G4
 TEST_F(DirFaults, ARenewalThatIsLinkedAfterTheExpiryIsVoidForEverybody) {
   const auto store = open();
-  ASSERT_TRUE(commit(*store, {started("k", Millis(200))}));
+  ASSERT_TRUE(commit(*store, {started("k", Millis(3'000))}));
   Frozen late = freeze(path(), {extended("k", Millis(60'000))});
   ASSERT_TRUE(wait_until([&] { return get(*store, "k").timer.state == TimerState::Fired; }));
   EXPECT_EQ(late.thaw().kind, store::dir::Placed::Kind::Linked);
@@ -139,10 +139,10 @@ TEST_F(DirFaults, ARenewalThatIsLinkedAfterTheExpiryIsVoidForEverybody) {
 
 TEST_F(DirFaults, ARenewalThatIsLinkedInTimeCountsAlsoIfItsWriterNeverLearnsOfIt) {
   const auto store = open();
-  ASSERT_TRUE(commit(*store, {started("k", Millis(500))}));
+  ASSERT_TRUE(commit(*store, {started("k", Millis(2'000))}));
   Frozen renewal = freeze(path(), {extended("k", Millis(60'000))});
   EXPECT_EQ(renewal.thaw().kind, store::dir::Placed::Kind::Linked);
-  os::pause_for(Millis(600));
+  os::pause_for(Millis(2'100));
   EXPECT_EQ(get(*store, "k").timer.state, TimerState::Running);
   EXPECT_EQ(get(*open(), "k").timer.state, TimerState::Running);
 }
@@ -150,11 +150,11 @@ TEST_F(DirFaults, ARenewalThatIsLinkedInTimeCountsAlsoIfItsWriterNeverLearnsOfIt
 // chmod, chown or another hard link move a ctime. What was judged before stays so.
 TEST_F(DirFaults, TheNextCommitWritesDownHowTheLastOneWasJudged) {
   const auto store = open();
-  ASSERT_TRUE(commit(*store, {started("k", Millis(300))}));
+  ASSERT_TRUE(commit(*store, {started("k", Millis(2'000))}));
   ASSERT_TRUE(commit(*store, {extended("k", Millis(60'000))}));
   const std::uint64_t renewal = last(*store);
   ASSERT_TRUE(commit(*store, {step_of(Step::Kind::Set, "other", "v")}));
-  os::pause_for(Millis(400));
+  os::pause_for(Millis(2'100));
   ASSERT_EQ(::chmod(log_file(renewal).c_str(), 0640), 0);
   EXPECT_EQ(get(*store, "k").timer.state, TimerState::Running);
   EXPECT_EQ(get(*open(), "k").timer.state, TimerState::Running);

@@ -116,10 +116,11 @@ class EtcdThree : public ::testing::Test {
   void TearDown() override {
     for (std::size_t i = 0; i < etcd_.size(); ++i) etcd_.node(i).kill9();
   }
-  // Traffic must go on after the fault: this many more grants.
+  // Traffic must go on after the fault: this many more grants. How soon is no matter here: three
+  // members, twelve clients and their election share what the machine has left.
   static void expect_progress(Traffic& traffic, int more = 30) {
     const int before = traffic.grants();
-    EXPECT_TRUE(wait_until([&] { return traffic.grants() > before + more; }, Millis(30'000)))
+    EXPECT_TRUE(wait_until([&] { return traffic.grants() > before + more; }, Millis(120'000)))
         << traffic.grants() - before << " grants";
   }
   static void judge(Traffic& traffic, int faults) {
@@ -178,7 +179,7 @@ TEST_F(EtcdThree, AMemberWithoutItsClusterClaimsNothing) {
   EXPECT_LT(now() - before, Millis(10'500));
   etcd_.node(1).thaw();
   etcd_.node(2).thaw();
-  EXPECT_TRUE(wait_until([&] { return other->read({"k"}).has_value(); }, Millis(20'000)));
+  EXPECT_TRUE(wait_until([&] { return other->read({"k"}).has_value(); }, Millis(60'000)));
   // Settled by a commit of one's own on the version that was expected, or by what is there.
   const std::string value = other->read({"k"}).value().entries.front().value;
   EXPECT_TRUE(value == "1" || value == "2") << value;

@@ -26,7 +26,7 @@ namespace stint::test {
 MonoTime now();
 
 // True as soon as the condition is; false when the deadline has passed and it still is not.
-bool wait_until(const std::function<bool()>& condition, Millis deadline = Millis(10'000));
+bool wait_until(const std::function<bool()>& condition, Millis deadline = Millis(60'000));
 
 // A folder under $TMPDIR or /tmp, removed with all that is in it.
 class TempDir {
@@ -98,7 +98,7 @@ class Child {
   std::optional<Exit> exit_;
 };
 
-Finished run(const Command& command, Millis deadline = Millis(20'000));
+Finished run(const Command& command, Millis deadline = Millis(60'000));
 
 // Not a zombie, and there.
 bool alive(pid_t pid);
