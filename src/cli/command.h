@@ -48,6 +48,7 @@ struct Command {
   bool runs_command = false;  // needs "-- CMD"
   int (*run)(Session& session) = nullptr;
   bool may_run_command = false;  // "-- CMD" may follow
+  std::string_view verbs = {};   // its first operand, for completion: "create ls revoke"
 };
 
 // Every command, in the order in which help lists them.

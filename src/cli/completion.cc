@@ -22,13 +22,18 @@ std::string command_names() {
   return out;
 }
 
+// What may follow its name.
+std::string words_after(const Command& command) {
+  return cat(command.verbs, command.verbs.empty() ? "" : " ", option_names(command));
+}
+
 std::string bash() {
   std::string out =
       cat("_stint() {\n  local cur=${COMP_WORDS[COMP_CWORD]} cmd=${COMP_WORDS[1]}\n"
           "  if [ \"$COMP_CWORD\" -eq 1 ]; then COMPREPLY=($(compgen -W '",
           command_names(), "' -- \"$cur\")); return; fi\n  case $cmd in\n");
   for (const Command* command : all_commands()) {
-    out += cat("    ", command->name, ") COMPREPLY=($(compgen -W '", option_names(*command),
+    out += cat("    ", command->name, ") COMPREPLY=($(compgen -W '", words_after(*command),
                "' -- \"$cur\"));;\n");
   }
   return out + "  esac\n}\ncomplete -o default -F _stint stint";
@@ -41,7 +46,7 @@ std::string zsh() {
       "  )\n  if (( CURRENT == 2 )); then _describe command commands; return; fi\n  case $words[2] "
       "in\n";
   for (const Command* command : all_commands()) {
-    out += cat("    ", command->name, ") compadd -- ", option_names(*command), ";;\n");
+    out += cat("    ", command->name, ") compadd -- ", words_after(*command), ";;\n");
   }
   return out +
          "  esac\n}\nif [ \"$funcstack[1]\" = _stint ]; then _stint \"$@\"; else compdef _stint "
@@ -52,6 +57,10 @@ std::string fish() {
   std::string out = "complete -c stint -f\n";
   for (const Command* command : all_commands()) {
     out += cat("complete -c stint -n __fish_use_subcommand -a ", command->name, "\n");
+    if (!command->verbs.empty()) {
+      out += cat("complete -c stint -n '__fish_seen_subcommand_from ", command->name, "' -a '",
+                 command->verbs, "'\n");
+    }
     for (const Option& option : command->options) {
       const bool is_long = option.name.starts_with("--");
       out += cat("complete -c stint -n '__fish_seen_subcommand_from ", command->name, "' ",
@@ -93,6 +102,7 @@ const Command kCompletion = {
     .most_operands = 1,
     .runs_command = false,
     .run = completion_command,
+    .verbs = "bash zsh fish",
 };
 
 }  // namespace stint::cli

@@ -106,6 +106,7 @@ const Command kCron = {
     .most_operands = 16,  // an expression without its quotes is told as such
     .runs_command = false,
     .run = cron_command,
+    .verbs = "next check run pause resume trigger",
 };
 
 }  // namespace stint::cli

@@ -69,6 +69,7 @@ const Command kConfig = {
     .most_operands = 1,
     .runs_command = false,
     .run = config_command,
+    .verbs = "show",
 };
 
 const Command kVersion = {

@@ -126,6 +126,7 @@ const Command kKey = {
     .most_operands = 2,
     .runs_command = false,
     .run = key_command,
+    .verbs = "create ls revoke",
 };
 
 }  // namespace stint::cli

@@ -205,6 +205,9 @@ const Command kQueue = {
     .most_operands = 4,
     .runs_command = false,
     .run = queue_command,
+    .verbs =
+        "put claim ls show renew complete fail release checkpoint park requeue reassign cancel "
+        "replay drop",
 };
 
 }  // namespace stint::cli

@@ -277,6 +277,7 @@ const Command kGuard = {
     .most_operands = 3,
     .runs_command = false,
     .run = guard_command,
+    .verbs = "check install uninstall protect unprotect",
 };
 
 }  // namespace stint::cli

@@ -98,6 +98,7 @@ const Command kStore = {
     .most_operands = 3,
     .runs_command = false,
     .run = store_command,
+    .verbs = "copy",
 };
 
 }  // namespace stint::cli

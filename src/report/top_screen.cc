@@ -156,8 +156,10 @@ void teach(std::vector<std::string>& lines, const TopState& state) {
 }  // namespace
 
 bool looks_stuck(const api::Lease& lease, WallTime now) {
-  return lease.held && lease.progress_at && lease.ttl.count() > 0 &&
-         now - *lease.progress_at > 2 * lease.ttl;
+  // As page/src/live.ts says it.
+  constexpr Millis kLeast{30'000};
+  return lease.held && lease.progress_at &&
+         now - *lease.progress_at > std::max(3 * lease.ttl, kLeast);
 }
 
 std::vector<const api::Lease*> shown_leases(const TopFacts& facts, const std::string& filter) {

@@ -55,7 +55,7 @@ class TopState {
 // Held ones first, then by name; only those that contain the filter, in name, owner or note.
 std::vector<const api::Lease*> shown_leases(const TopFacts& facts, const std::string& filter);
 
-// No progress for so long that somebody should look: it was reported once, and not for two ttls.
+// No progress for so long that somebody should look: it was reported once, and not for three ttls.
 bool looks_stuck(const api::Lease& lease, WallTime now);
 
 enum class Look {

@@ -114,7 +114,7 @@ TEST(TopScreen, FillsEverySizeExactly) {
 TEST(TopScreen, HeldOnesComeFirstAndStuckOnesStandOut) {
   api::Lease stuck = lease_named("z-stuck");
   stuck.progress = "page 3";
-  stuck.progress_at = kTopNow - Millis(181'000);
+  stuck.progress_at = kTopNow - Millis(271'000);
   const TopFacts facts = facts_of({lease_named("a-free", false), lease_named("m-held"), stuck});
   const std::string text = joined(top_screen(facts, {}, 120, 24, Look::Text));
   EXPECT_LT(text.find("m-held"), text.find("a-free"));
@@ -123,6 +123,22 @@ TEST(TopScreen, HeldOnesComeFirstAndStuckOnesStandOut) {
   EXPECT_NE(text.find("2 held of 3"), std::string::npos);
   const std::string coloured = joined(top_screen(facts, {}, 120, 24, Look::Colours));
   EXPECT_NE(coloured.find("\033[31m!z-stuck"), std::string::npos);
+}
+
+// The page says the same of the same lease (page/src/live.ts).
+TEST(TopScreen, StuckIsNoProgressForThreeTtlsAndHalfAMinute) {
+  api::Lease lease = lease_named("r");
+  const auto stuck = [&](Millis ttl, Millis age) {
+    lease.ttl = ttl;
+    lease.progress_at = kTopNow - age;
+    return looks_stuck(lease, kTopNow);
+  };
+  EXPECT_FALSE(stuck(Millis(60'000), Millis(180'000)));
+  EXPECT_TRUE(stuck(Millis(60'000), Millis(180'001)));
+  EXPECT_FALSE(stuck(Millis(1'000), Millis(30'000)));
+  EXPECT_TRUE(stuck(Millis(1'000), Millis(30'001)));
+  lease.held = false;
+  EXPECT_FALSE(stuck(Millis(1'000), Millis(90'000)));
 }
 
 TEST(TopScreen, WithoutColoursOnlyTheCursorIsMarked) {

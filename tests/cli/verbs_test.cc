@@ -175,6 +175,37 @@ TEST(Config, SaysWhereEachValueCameFrom) {
   EXPECT_NE(stint({"ls"}).err.find("config.toml:3:1: unknown key 'colour'"), std::string::npos);
 }
 
+// Asked of bash itself; and what it offers is there.
+TEST(Completion, OffersTheVerbsOfACommand) {
+  const Stint stint;
+  const std::string script = stint({"completion", "bash"}).out;
+  const auto offered = [&](const std::string& command) {
+    const Finished said = run({.argv = {"bash", "-c",
+                                        cat(script, "\nCOMP_WORDS=(stint ", command,
+                                            " ''); COMP_CWORD=2; _stint; echo ${COMPREPLY[@]}")}});
+    EXPECT_EQ(said.exit_code, 0) << said.err;
+    std::vector<std::string> verbs;
+    for (const std::string_view word : split(trim(said.out), ' ')) {
+      if (!word.starts_with('-')) verbs.emplace_back(word);
+    }
+    return verbs;
+  };
+  EXPECT_TRUE(offered("run").empty());
+  EXPECT_EQ(offered("key"), (std::vector<std::string>{"create", "ls", "revoke"}));
+  for (const char* command : {"key", "queue", "cron", "guard", "store", "config"}) {
+    const auto verbs = offered(command);
+    EXPECT_FALSE(verbs.empty()) << command;
+    for (const std::string& verb : verbs) {
+      const Finished said = stint({command, verb});
+      EXPECT_EQ(said.err.find("there is no stint "), std::string::npos)
+          << command << ' ' << said.err;
+    }
+  }
+  for (const char* shell : {"zsh", "fish"}) {
+    EXPECT_NE(stint({"completion", shell}).out.find("create ls revoke"), std::string::npos);
+  }
+}
+
 TEST(Refusal, NamesNoCommandThatBreaksAnothersLease) {
   const Stint stint;
   ASSERT_EQ(stint({"acquire", "r", "--note", "publishing", "--owner", "host-a"}).exit_code, 0);

@@ -41,8 +41,12 @@ class Traffic {
     const auto store = open_etcd(ports);
     if (!store) return;
     service::Ledger ledger(*store, system_clock(), 1000);
-    auto life = service::begin_life(*store, random, system_clock().wall(), nullptr, {});
-    ASSERT_TRUE(life) << life.error().message;
+    const auto begin = [&] {
+      return service::begin_life(*store, random, system_clock().wall(), nullptr, {});
+    };
+    auto life = begin();
+    while (!life && !stop_) life = begin();  // the first leader may be down already
+    if (!life) return;
     service::LeaseService service(*store, ledger, *life, system_clock(), random, nullptr);
     RecordedLeases leases(service, history_, cat("c", number), system_clock());
     while (!stop_) turn(leases, random, *Owner::parse(cat("c", number)));

@@ -166,6 +166,8 @@ class Acquiring : public Scenario {
     if (!is_code(strike, {0, 11, 14, 69})) return unlike(strike, "an answer of another kind");
     if (seen.token > before_ + 1) return unlike(strike, cat("two grants: token ", seen.token));
     const auto rival = world.rival_token();
+    // Its patience is short: it may not have learnt what it got.
+    const bool unsure = world.rival() && world.rival()->exit_code == 14;
     if (strike.result.exit_code == 0) {
       const auto token = parse_digits(trim(strike.result.out));
       if (!token || rival) return unlike(strike, rival ? "two winners" : "no token");
@@ -173,8 +175,11 @@ class Acquiring : public Scenario {
         return unlike(strike, "an acknowledged grant is lost");
     }
     if (rival && (!seen.held || seen.token != *rival)) return "the rival's grant is lost";
-    if (strike.result.exit_code == 11 && !rival) return unlike(strike, "refused by nobody");
-    const bool own_grant = seen.held && !rival;
+    if (strike.result.exit_code == 11 && !rival && !unsure) {
+      return unlike(strike, cat("refused by nobody; the rival was told: ",
+                                world.rival() ? world.rival()->err : "nothing"));
+    }
+    const bool own_grant = seen.held && !rival && !unsure;
     if (strike.result.exit_code == 69 && own_grant) {
       return unlike(strike, "it holds the lease, and says that it failed: that is 14");
     }

@@ -126,6 +126,7 @@ class AsioServer final : public Server {
     workers_.join();
     hub_->loop.stop();
     thread_.join();
+    hub_->loop.drop_all();
     return clean;
   }
 

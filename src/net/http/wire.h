@@ -206,6 +206,14 @@ struct IdleUpstream {
   MonoTime since;
 };
 
+class Loop : public asio::io_context {
+ public:
+  using asio::io_context::io_context;
+  // Forgets what was still to be done; after the last run(). What waits there may hold the hub, and
+  // so the loop itself: neither would ever go.
+  void drop_all() { shutdown(); }
+};
+
 // What all connections share.
 struct Hub : public std::enable_shared_from_this<Hub> {
   Hub(const ServerOptions& asked, Handler& to, const Clock& time)
@@ -214,7 +222,7 @@ struct Hub : public std::enable_shared_from_this<Hub> {
   const ServerOptions options;
   Handler& handler;
   const Clock& clock;
-  asio::io_context loop{1};
+  Loop loop{1};
   std::set<std::shared_ptr<Connection>> connections;
   std::vector<IdleUpstream> idle;
   bool stopping = false;
