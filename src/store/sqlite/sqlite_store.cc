@@ -126,25 +126,28 @@ Result<SqliteStore::Borrowed> SqliteStore::borrow() {
     }
   }
   if (borrowed) {
-    if (!(*borrowed)->log_taken_away()) return std::move(*borrowed);
-    borrowed->spoil();
-    return moved_error();
-  }
-  auto db = Database::open(options_.path, options_.busy);
-  if (!db) {
-    {
-      const MutexLock lock(mutex_);
-      --open_;
+    if ((*borrowed)->log_taken_away()) {
+      borrowed->spoil();
+      return moved_error();
     }
-    return entered_file_ && !in_place() ? moved_error() : db.error();
+  } else {
+    auto db = Database::open(options_.path, options_.busy);
+    if (!db) {
+      {
+        const MutexLock lock(mutex_);
+        --open_;
+      }
+      return entered_file_ && !in_place() ? moved_error() : db.error();
+    }
+    borrowed.emplace(*this, std::move(*db));
+    // A file that took the place of the one that was entered was never looked at: its life, its
+    // boots.
+    if (entered_file_ && ((*borrowed)->moved() || !in_place())) {
+      borrowed->spoil();
+      return moved_error();
+    }
   }
-  borrowed.emplace(*this, std::move(*db));
-  // A file that took the place of the one that was entered was never looked at: its life, its
-  // boots.
-  if (entered_file_ && ((*borrowed)->moved() || !in_place())) {
-    borrowed->spoil();
-    return moved_error();
-  }
+  // Also one that lay idle while another's sync failed.
   if (suspect_) {
     if (auto copied = (*borrowed)->copy_log_into_file(); !copied) {
       borrowed->spoil();
