@@ -1,12 +1,12 @@
 #include "app/examiner.h"
 
 #include <algorithm>
-#include <system_error>
 #include <vector>
 
 #include "app/doctor.h"
 #include "base/text.h"
 #include "os/pause.h"
+#include "os/thread.h"
 #include "store/seam.h"
 
 namespace stint::app {
@@ -60,15 +60,6 @@ class LetStore final : public store::Store {
   const std::function<Status(bool clears)> let_;
 };
 
-// A server that may start no further thread goes on serving.
-Result<std::thread> start_thread(std::function<void()> what) {
-  try {
-    return std::thread(std::move(what));
-  } catch (const std::system_error& error) {
-    return unavailable(cat("no thread can be started: ", error.what()));
-  }
-}
-
 }  // namespace
 
 Examiner::Examiner(World world, const Clock& clock, Random& random)
@@ -93,7 +84,8 @@ server::Examined Examiner::ask() {
   until_ = clock_.mono() + world_.limit;
   cut_at_ = MonoTime{};
   seen_ = {.running = true, .began_at = clock_.wall()};
-  if (auto started = start_thread([this] { examine(); }); started) {
+  if (auto started = os::start_thread("stint-examiner", "look at the store", [this] { examine(); });
+      started) {
     thread_ = std::move(*started);
   } else {
     seen_.running = false;
@@ -158,7 +150,7 @@ Result<probe::Tally> Examiner::contest_of_threads(const probe::Contest& contest)
   std::vector<Result<probe::Tally>> tallies(count, Error{});
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < count; ++i) {
-    auto started = start_thread([&, i] {
+    auto started = os::start_thread("stint-contender", "contend", [&, i] {
       auto store = open_limited();
       tallies[i] = store ? probe::contend(**store, contest, [](Nanos n) { os::pause_for(n); })
                          : unavailable(cat("a contender cannot open it: ", store.error().message));

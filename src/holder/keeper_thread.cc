@@ -1,12 +1,10 @@
 #include "holder/keeper_thread.h"
 
-#include <pthread.h>
-
-#include <system_error>
 #include <utility>
 
 #include "base/text.h"
 #include "os/pause.h"
+#include "os/thread.h"
 
 namespace stint::holder {
 
@@ -31,12 +29,9 @@ Result<std::unique_ptr<KeeperThread>> KeeperThread::make(Keeper& keeper,
 
 Status KeeperThread::start() {
   if (started()) return {};
-  try {
-    thread_ = std::thread([this] { loop(); });
-  } catch (const std::system_error& e) {
-    return Error{Code::Failed, cat("no thread to renew the lease: ", e.what())};
-  }
-  ::pthread_setname_np(thread_.native_handle(), "stint-keeper");
+  auto started = os::start_thread("stint-keeper", "renew the lease", [this] { loop(); });
+  if (!started) return started.error();
+  thread_ = std::move(*started);
   return {};
 }
 

@@ -8,6 +8,7 @@
 #include "holder/clock_step.h"
 #include "lib/faces.h"
 #include "os/pause.h"
+#include "os/thread.h"
 
 namespace stint::lib {
 namespace {
@@ -55,8 +56,10 @@ Status Hold::start(const std::shared_ptr<Hold>& hold) {
     hold->watch_ = std::move(*watch);
     hold->keeping_->look_soon();  // what changed between the grant and the watch
   }
-  hold->watching_ = std::thread([hold] { hold->watch_loop(); });
-  ::pthread_setname_np(hold->watching_.native_handle(), "stint-holder");
+  auto watching =
+      os::start_thread("stint-holder", "watch the lease", [hold] { hold->watch_loop(); });
+  if (!watching) return watching.error();
+  hold->watching_ = std::move(*watching);
   return {};
 }
 

@@ -3,10 +3,10 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <system_error>
 
 #include "base/text.h"
 #include "os/clock.h"
+#include "os/thread.h"
 
 namespace stint::os {
 
@@ -14,11 +14,9 @@ Pump::Pump(Fd from, int to) : from_(std::move(from)), to_(to), last_(awake().cou
 
 Result<std::unique_ptr<Pump>> Pump::start(Fd from, int to) {
   std::unique_ptr<Pump> pump(new Pump(std::move(from), to));
-  try {
-    pump->thread_ = std::thread([&pump = *pump] { pump.loop(); });
-  } catch (const std::system_error& e) {
-    return Error{Code::Failed, cat("no thread to copy the output: ", e.what())};
-  }
+  auto thread = start_thread("stint-pump", "copy the output", [&pump = *pump] { pump.loop(); });
+  if (!thread) return thread.error();
+  pump->thread_ = std::move(*thread);
   return pump;
 }
 

@@ -1,6 +1,7 @@
 #include "store/etcd/leases.h"
 
 #include "base/text.h"
+#include "os/thread.h"
 
 namespace stint::store::etcd {
 namespace {
@@ -56,8 +57,12 @@ void Leases::revoke_later(LeaseId id, std::int64_t seconds) {
   {
     const MutexLock lock(mutex_);
     if (closing_ || waiting_.size() >= kMostWaiting) return;
+    if (!thread_.joinable()) {
+      auto started = os::start_thread("stint-revoker", "revoke leases", [this] { loop(); });
+      if (!started) return;  // it runs out by itself
+      thread_ = std::move(*started);
+    }
     waiting_.push_back(id);
-    if (!thread_.joinable()) thread_ = std::thread([this] { loop(); });
   }
   wake_.notify_one();
 }

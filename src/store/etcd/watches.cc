@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "os/thread.h"
 #include "store/etcd/wire.h"
 
 namespace stint::store::etcd {
@@ -103,11 +104,15 @@ Watches::~Watches() {
   if (thread_.joinable()) thread_.join();
 }
 
-std::unique_ptr<Watch> Watches::watch(std::string_view key, std::uint64_t revision) {
+Result<std::unique_ptr<Watch>> Watches::watch(std::string_view key, std::uint64_t revision) {
   auto made = std::make_unique<WakeUp>(shared_, key, revision);
   const MutexLock lock(shared_->mutex);
-  if (!thread_.joinable()) thread_ = std::thread([this] { loop(); });
-  return made;
+  if (!thread_.joinable()) {
+    auto started = os::start_thread("stint-watches", "watch the store", [this] { loop(); });
+    if (!started) return started.error();
+    thread_ = std::move(*started);
+  }
+  return std::unique_ptr<Watch>(std::move(made));
 }
 
 // The end of a timer is looked at too: who waits for a lease need not ask again and again in its

@@ -37,7 +37,7 @@ class Watches {
   Watches& operator=(const Watches&) = delete;
 
   // Wakes for what is written under the key after `revision`.
-  std::unique_ptr<Watch> watch(std::string_view key, std::uint64_t revision);
+  Result<std::unique_ptr<Watch>> watch(std::string_view key, std::uint64_t revision);
 
  private:
   // A key is watched in three places: as a record, as a prefix that is appended to, and the end of

@@ -1,10 +1,7 @@
 // The background of a log: store: room ahead of the log's end, and snapshots. Commits go on
 // meanwhile; a snapshot holds the records' lock for a few of them at a time.
-#include <pthread.h>
-
-#include <system_error>
-
 #include "base/text.h"
+#include "os/thread.h"
 #include "store/log/log_store.h"
 #include "store/log/opening.h"
 #include "store/log/snapshot.h"
@@ -62,12 +59,12 @@ void LogStore::look_after() {
 
 // Without it commits go on: they make what they need themselves. Tried again after a while.
 void LogStore::start_house() {
-  try {
-    house_ = std::thread([this] { keep_house(); });
-    ::pthread_setname_np(house_.native_handle(), "stint-log");
-  } catch (const std::system_error& e) {
+  if (auto started =
+          os::start_thread("stint-log", "look after the log", [this] { keep_house(); })) {
+    house_ = std::move(*started);
+  } else {
     called_ = false;
-    trouble_ = cat("no thread for it: ", e.what());
+    trouble_ = started.error().message;
     not_before_ = clock_.mono() + kAfterTrouble;
   }
 }

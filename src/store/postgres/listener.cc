@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "os/pause.h"
+#include "os/thread.h"
 
 namespace stint::store::postgres {
 namespace {
@@ -104,8 +105,10 @@ Result<std::unique_ptr<Watch>> Listener::watch(std::string_view key) {
   {
     MutexLock lock(mutex_);
     if (!started_) {
+      auto started = os::start_thread("stint-listener", "watch the store", [this] { run(); });
+      if (!started) return started.error();
+      thread_ = std::move(*started);
       started_ = true;
-      thread_ = std::thread([this] { run(); });
     }
     requests_.push_back(&request);
     control_.signal();

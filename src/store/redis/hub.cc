@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "os/clock.h"
 #include "os/pause.h"
+#include "os/thread.h"
 
 namespace stint::store::redis {
 namespace {
@@ -102,7 +103,7 @@ Hub::Hub(Options options) : options_(std::move(options)), board_(std::make_share
 Hub::~Hub() {
   const MutexLock lock(start_mutex_);
   if (!thread_.joinable()) return;
-  thread_.request_stop();
+  stop_.request_stop();
   board_->work.signal();
   thread_.join();
 }
@@ -112,7 +113,10 @@ Result<std::unique_ptr<Watch>> Hub::watch(std::string_view key) {
   {
     const MutexLock lock(start_mutex_);
     if (!thread_.joinable()) {
-      thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
+      auto started = os::start_thread("stint-hub", "watch the store",
+                                      [this, stop = stop_.get_token()] { run(stop); });
+      if (!started) return started.error();
+      thread_ = std::move(*started);
     }
   }
   auto watch = std::make_unique<WakeUp>(board_, channel);

@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <stop_token>
 #include <string>
 #include <thread>
 
@@ -65,7 +66,8 @@ class Hub {
   const Options options_;
   std::shared_ptr<Board> board_;
   Mutex start_mutex_;
-  std::jthread thread_ GUARDED_BY(start_mutex_);
+  std::stop_source stop_;
+  std::thread thread_ GUARDED_BY(start_mutex_);
 };
 
 }  // namespace stint::store::redis
