@@ -20,7 +20,8 @@ Result<std::optional<Setting>> store_from_environment(const Environment& environ
   }
   auto text = os::read_file(*file);
   if (!text) {
-    if (plain) return std::optional<Setting>({*plain, "STINT_STORE"});
+    // It goes with the run that made it; one that is there and cannot be read is a mistake.
+    if (plain && !os::exists(*file)) return std::optional<Setting>({*plain, "STINT_STORE"});
     return std::move(text.error()).during("reading STINT_STORE_FILE");
   }
   const std::string whole(trim(*text));

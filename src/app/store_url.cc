@@ -179,8 +179,26 @@ Status parse_options(std::string_view text, const Scheme& scheme, StoreUrl& url)
   return {};
 }
 
+// "postgres://user:pa/ss@host": the password ends the authority too early. Where it begins and
+// where it ends; nothing if there is no such thing.
+std::optional<std::pair<std::size_t, std::size_t>> raw_password(std::string_view text) {
+  const std::size_t start = text.find("://");
+  if (start == text.npos) return std::nullopt;
+  const std::size_t end = text.find_first_of("/?#", start + 3);
+  const std::size_t last = text.rfind('@');
+  if (end == text.npos || last == text.npos || last < end) return std::nullopt;
+  const std::string_view authority = text.substr(start + 3, end - start - 3);
+  const std::size_t port = authority.rfind(':');
+  if (authority.find('@') != authority.npos || port == authority.npos) return std::nullopt;
+  if (authority.ends_with(']') || parse_digits(authority.substr(port + 1))) return std::nullopt;
+  return std::pair(start + 3 + authority.find(':'), last);
+}
+
 // The URL without its secrets; works on any text, also on one that is no URL.
 std::string without_secrets(std::string_view text) {
+  if (const auto raw = raw_password(text)) {
+    return cat(text.substr(0, raw->first), text.substr(raw->second));
+  }
   std::string out;
   std::size_t end = text.find('?');
   std::string_view front = text.substr(0, end);
@@ -244,6 +262,11 @@ Result<StoreUrl> parse_store_url(std::string_view text) {
   StoreUrl url;
   url.whole = text;
   url.printable = without_secrets(text);
+  if (raw_password(text)) {
+    return invalid(cat(quoted(url.printable),
+                       ": the password of this store URL has a '/', a '?' or a '#' in it; write "
+                       "%2F, %3F, %23 instead"));
+  }
   const std::size_t colon = text.find(':');
   if (colon == text.npos || colon == 0) {
     return invalid(

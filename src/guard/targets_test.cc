@@ -42,7 +42,8 @@ TEST(Targets, APasswordIsRefusedAndNotRepeated) {
   for (const std::string_view text :
        {"postgres://u:hunter2@h/db#r", "postgres://h/db?password=hunter2#r",
         "postgres://h/db?sslmode=off&password=hunter2#r", "git:https://u:hunter2@h/r.git#main",
-        "proxy:http://u:hunter2@h/", "mysql://u:hunter2@h/db"}) {
+        "proxy:http://u:hunter2@h/", "mysql://u:hunter2@h/db", "postgres://u:hun/hunter2@h/db#r",
+        "git:https://u:x?hunter2@h/r.git#main"}) {
     const auto target = parse_target(text, "/here");
     ASSERT_FALSE(target) << text;
     EXPECT_EQ(target.error().message.find("hunter2"), std::string::npos) << target.error().message;

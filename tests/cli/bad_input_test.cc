@@ -107,6 +107,34 @@ TEST(BadInput, APasswordInAFlagIsRefused) {
   EXPECT_EQ(done.err.find("secret"), std::string::npos) << done.err;
 }
 
+// It ends where a path or a query seems to begin.
+TEST(BadInput, APasswordWithASlashIsNotRepeated) {
+  const Stint stint;
+  for (const char* url : {"postgres://u:se/cret@h/db", "redis://u:se?cret@h/1",
+                          "postgres://u:se#cret@h/db?timeout=1s"}) {
+    Command command = stint.command({"ls"});
+    command.env.emplace_back("STINT_STORE", url);
+    const Finished done = run(command);
+    EXPECT_EQ(done.exit_code, 2) << url;
+    EXPECT_NE(done.err.find("%2F"), std::string::npos) << done.err;
+    for (const char* part : {"se/", "se?", "se#", "cret"}) {
+      EXPECT_EQ(done.err.find(part), std::string::npos) << done.err;
+    }
+  }
+}
+
+TEST(BadInput, AStoreFileThatCannotBeReadIsNoReasonToTakeAnother) {
+  const Stint stint;
+  Command command = stint.command({"ls"});
+  command.env.emplace_back("STINT_STORE", "memory:");
+  command.env.emplace_back("STINT_STORE_FILE", stint.dir().path());
+  const Finished done = run(command);
+  EXPECT_NE(done.exit_code, 0) << done.out;
+  EXPECT_NE(done.err.find("STINT_STORE_FILE"), std::string::npos) << done.err;
+  command.env.back().second = stint.dir().file("gone");
+  EXPECT_EQ(run(command).exit_code, 0);
+}
+
 TEST(BadInput, ADamagedAncestryIsAnErrorNotAGuess) {
   const Stint stint;
   Command command = stint.command({"run", "r", "--", "true"});

@@ -393,5 +393,21 @@ TEST(SqlOwn, WhoIsLateStandsInTheQueueAlone) {
   second.must("COMMIT");
 }
 
+// Its tokens were issued: they end at the floor.
+TEST(SqlOwn, ATokenOfAForgottenResourceIsNotCalledNeverIssued) {
+  const std::string database = guarded_database();
+  bench::Client store(cat("postgres://postgres@127.0.0.1:", server().port(), "/", database));
+  const api::Grip grip = store.take("r");
+  store.release(grip);
+  ASSERT_TRUE(store.leases().forget(*ResourceName::parse("r")));
+  Session writer(database);
+  const auto state = [&](std::uint64_t token) {
+    return writer.state_of(
+        cat("SELECT stint.admit('r', ", token, ", '", store.leases().generation().hex(), "')"));
+  };
+  EXPECT_EQ(state(grip.token.number()), "ST004");
+  EXPECT_EQ(state(grip.token.number() + 1000), "ST003");
+}
+
 }  // namespace
 }  // namespace stint::test

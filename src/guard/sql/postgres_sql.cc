@@ -128,7 +128,8 @@ BEGIN
   generation := meta ->> 'generation';
   SELECT coalesce(array_agg(a), '{}') INTO ancestors
     FROM jsonb_array_elements_text(coalesce(meta -> 'ancestors', '[]')) a;
-  newest := coalesce((own ->> 'token')::bigint, 0);
+  -- A forgotten record's tokens end at the floor.
+  newest := coalesce((own ->> 'token')::bigint, (meta ->> 'floor')::bigint, 0);
   granted := coalesce(own ->> 'claim', '') <> '';
 END $f$;
 
