@@ -409,5 +409,66 @@ TEST(SqlOwn, ATokenOfAForgottenResourceIsNotCalledNeverIssued) {
   EXPECT_EQ(state(grip.token.number() + 1000), "ST003");
 }
 
+// Both have it by the same token, and write on after its time: nobody has taken over.
+TEST(SqlOwn, TwoLateWritersOfOneTokenDoNotWaitForEachOther) {
+  const std::string database = guarded_database();
+  bench::Client store(cat("postgres://postgres@127.0.0.1:", server().port(), "/", database));
+  const api::Grip grip = store.take("r");
+  const std::string admit = cat("SELECT stint.admit('r', ", grip.token.number(), ", '",
+                                store.leases().generation().hex(), "')");
+  Session writer(database);
+  Session second(database);
+  for (Session* one : {&writer, &second}) {
+    one->must("BEGIN");
+    one->must(admit);
+  }
+  // Its time is over: as the store would write it.
+  Session admin(database);
+  admin.must(
+      "UPDATE stint.record SET fires_at = clock_timestamp() - interval '1 s'"
+      " WHERE key = 'alive/r'::bytea");
+  EXPECT_EQ(writer.state_of(admit), "");
+  EXPECT_EQ(second.state_of(admit), "");
+  writer.must("COMMIT");
+  second.must("COMMIT");
+}
+
+// The store is in a schema of its own, which who writes does not see.
+TEST(SqlOwn, InAnotherSchemaIsTheCheckForEverybodyAndStaysItWhenInstalledAgain) {
+  const std::string database = new_database();
+  net::Address address = address_of(database);
+  address.options["schema"] = "leases";
+  const auto guard_in = [&](const net::Address& at) {
+    return std::move(*guard::open_postgres_guard({.address = at}, clock()));
+  };
+  ASSERT_TRUE(guard_in(address)->install().value());
+  bench::Client store(
+      cat("postgres://postgres@127.0.0.1:", server().port(), "/", database, "?schema=leases"));
+  store.release(store.take("r"));
+  const api::Grip grip = store.take("r");
+  Session admin(database);
+  const std::string role = cat("plain_", database);
+  admin.must(cat("CREATE ROLE ", role, " LOGIN"));
+  Session writer(database, role);
+  const auto state = [&](std::uint64_t token) {
+    return writer.state_of(cat("SELECT stint.admit('r', ", token, ")"));
+  };
+  const auto check = [&] {
+    EXPECT_EQ(state(grip.token.number()), "");
+    EXPECT_EQ(state(grip.token.number() - 1), "ST001");
+    EXPECT_TRUE(guard_of(database)->look().value().store_is_here);
+  };
+  check();
+  // Again, and without a word about the schema: no change.
+  EXPECT_FALSE(guard_of(database)->install().value());
+  check();
+  address.options["schema"] = "stint";
+  const auto other = guard_in(address)->install();
+  ASSERT_FALSE(other);
+  EXPECT_EQ(other.error().code, Code::Invalid) << other.error().message;
+  EXPECT_EQ(guard_in(address)->look().value().problems.size(), 1U);
+  check();
+}
+
 }  // namespace
 }  // namespace stint::test

@@ -43,11 +43,19 @@ BEGIN
 END $f$;
 )sql";
 
-std::string install_script() {
-  return cat(kBegin, kGuardTables, kGuardLaw, kGuardFunctions, kGuardTriggers, kGuardRights,
-             "INSERT INTO stint.guard VALUES ('stint guard', ", kPostgresGuardVersion,
-             ", coalesce(current_setting('stint.made_schema', true), '') = '1')"
-             " ON CONFLICT (product) DO UPDATE SET version = excluded.version; COMMIT;");
+constexpr std::string_view kOtherSchema = "SG001";
+
+// The row first: two who install at the same time meet there, and the later one sees what schema
+// the functions of the earlier one look at.
+std::string install_script(const std::string& schema) {
+  return cat(kBegin, kGuardTables, "INSERT INTO stint.guard VALUES ('stint guard', ",
+             kPostgresGuardVersion,
+             ", coalesce(current_setting('stint.made_schema', true), '') = '1', '", schema,
+             "') ON CONFLICT (product) DO UPDATE SET version = excluded.version;"
+             "DO $f$ BEGIN IF EXISTS (SELECT FROM stint.guard g WHERE g.store_schema <> '",
+             schema, "') THEN RAISE EXCEPTION 'another schema' USING ERRCODE = '", kOtherSchema,
+             "'; END IF; END $f$;", kGuardLaw, kGuardFunctions, kGuardTriggers, kGuardRights,
+             "COMMIT;");
 }
 
 class Guard final : public PostgresGuard {
@@ -71,9 +79,18 @@ class Guard final : public PostgresGuard {
         return unavailable(cat("the guard in this database is of version ", *had,
                                ", made by a newer stint; this one knows ", kPostgresGuardVersion));
       }
-      // `$R` first: a schema's name cannot hold it.
-      auto done = script(with_schema(install_script()));
+      // Once installed it stays what it was; a URL that says otherwise is refused.
+      auto schema = *had == 0 || settings_.schema_given ? Result<std::string>(settings_.schema)
+                                                        : installed_schema();
+      if (!schema) return schema.error();
+      auto done = script(with_schema(install_script(*schema), *schema));
       if (done) return *had < kPostgresGuardVersion;
+      if (done.error().state == kOtherSchema) {
+        return invalid(cat("the guard in this database looks at leases in another schema than ",
+                           quoted(*schema),
+                           "; nothing was changed. To move it: stint guard uninstall, then install "
+                           "with ?schema="));
+      }
       if (!raced(done.error().state) || conn_->broken()) return told(done.error());
     }
     return unavailable("the guard cannot be installed: others keep changing it");
@@ -126,8 +143,13 @@ class Guard final : public PostgresGuard {
     auto tables = protected_tables();
     if (!tables) return tables.error();
     out.tables = std::move(*tables);
-    auto here = ask("SELECT to_regclass($1) IS NOT NULL",
-                    Params().text(cat(settings_.quoted_schema, ".record")));
+    auto schema = installed_schema();
+    if (!schema) return schema.error();
+    if (settings_.schema_given && *schema != settings_.schema) {
+      out.problems.push_back(cat("the guard looks at leases in the schema ", quoted(*schema),
+                                 ", not in ", quoted(settings_.schema), " as this URL says"));
+    }
+    auto here = ask("SELECT stint.store_is_here()", Params());
     if (!here) return told(here.error());
     auto is_here = here->boolean(0, 0);
     if (!is_here) return is_here.error();
@@ -191,11 +213,32 @@ class Guard final : public PostgresGuard {
     return done;
   }
 
-  std::string with_schema(std::string text) const {
-    for (std::size_t at = text.find("$R"); at != text.npos; at = text.find("$R", at)) {
-      text.replace(at, 2, settings_.quoted_schema);
-      at += settings_.quoted_schema.size();
+  // Where the leases are, if they are in this database, as it was installed.
+  Result<std::string> installed_schema() {
+    auto rows = ask("SELECT g.store_schema FROM stint.guard g", Params());
+    if (!rows && rows.error().state == "42703") return settings_.schema;  // made by an older one
+    if (!rows) return told(rows.error());
+    if (rows->count() == 0) return settings_.schema;
+    auto name = rows->text(0, 0);
+    if (!name) return name.error();
+    if (!net::postgres::plain_name(*name)) {
+      return unavailable("the table stint.guard is damaged: it names no schema");
     }
+    return *name;
+  }
+
+  // A schema's name cannot hold what is replaced. Whoever may call admit() sees the schema stint;
+  // another one is asked about with the guard's rights, which costs more.
+  static std::string with_schema(std::string text, const std::string& schema) {
+    const auto put = [&text](std::string_view mark, const std::string& value) {
+      for (std::size_t at = text.find(mark); at != text.npos; at = text.find(mark, at)) {
+        text.replace(at, mark.size(), value);
+        at += value.size();
+      }
+    };
+    put("$H", schema == "stint" ? "pg_catalog.to_regclass('$R.record') IS NULL"
+                                : "NOT stint.store_is_here()");
+    put("$R", cat('"', schema, '"'));
     return text;
   }
 

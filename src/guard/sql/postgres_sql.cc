@@ -16,6 +16,7 @@ CREATE TABLE IF NOT EXISTS stint.guard (
   version integer NOT NULL,
   made_schema boolean NOT NULL
 );
+ALTER TABLE stint.guard ADD COLUMN IF NOT EXISTS store_schema text NOT NULL DEFAULT 'stint';
 CREATE TABLE IF NOT EXISTS stint.fences (
   resource text COLLATE "C" PRIMARY KEY,
   generation text NOT NULL,
@@ -40,7 +41,7 @@ CREATE TABLE IF NOT EXISTS stint.overrides (
   role text NOT NULL DEFAULT session_user,
   why text NOT NULL
 );
-COMMENT ON TABLE stint.guard IS 'Stint: version of the guard in this database';
+COMMENT ON TABLE stint.guard IS 'Stint: version of the guard in this database, and where the leases are if they are here';
 COMMENT ON TABLE stint.fences IS 'Stint: the highest token that this database was sealed with, per resource';
 COMMENT ON TABLE stint.sealing IS 'Stint: a seal that waits for older transactions; no new ones begin';
 COMMENT ON TABLE stint.overrides IS 'Stint: what was let through by an operator, and why';
@@ -93,6 +94,12 @@ END $f$;
 )sql";
 
 const char* const kGuardFunctions = R"sql(
+-- With the guard's own rights: who writes need not see the schema of the leases.
+CREATE OR REPLACE FUNCTION stint.store_is_here() RETURNS boolean
+LANGUAGE sql STABLE SECURITY DEFINER AS $f$
+  SELECT pg_catalog.to_regclass('$R.record') IS NOT NULL
+$f$;
+
 -- The word of a store in this very database, its own/R locked until the transaction ends.
 -- While the lease runs its writers stand side by side. A late one takes the lock alone, in the
 -- queue: a shared lock would let late writers who overlap keep an acquire waiting for ever.
@@ -103,7 +110,7 @@ DECLARE
   meta jsonb;
   own jsonb;
 BEGIN
-  IF to_regclass('$R.record') IS NULL THEN
+  IF NOT stint.store_is_here() THEN
     RETURN;
   END IF;
   SELECT convert_from(m.value, 'UTF8')::jsonb INTO meta FROM $R.record m
@@ -115,7 +122,9 @@ BEGIN
   END IF;
   SELECT a.fires_at - greatest(clock_timestamp(), a.at) INTO remaining FROM $R.record a
    WHERE a.key = convert_to('alive/' || asked, 'UTF8');
-  IF remaining > interval '0' THEN
+  -- Who was admitted before in this transaction has the shared lock: two that both asked for more
+  -- would wait for each other.
+  IF remaining > interval '0' OR coalesce(current_setting(stint.place_of(asked), true), '') <> '' THEN
     SELECT convert_from(o.value, 'UTF8')::jsonb INTO own FROM $R.record o
      WHERE o.key = convert_to('own/' || asked, 'UTF8') FOR SHARE;
   ELSE
@@ -319,7 +328,7 @@ DECLARE
 BEGIN
   -- The lock first, then the look, in a statement (and so with a snapshot) of its own.
   IF mode OPERATOR(pg_catalog.=) 'at-least' AND remaining IS NULL
-      AND pg_catalog.to_regclass('$R.record') IS NULL
+      AND $H
       AND pg_catalog.current_setting('transaction_isolation') OPERATOR(pg_catalog.=) 'read committed'
       AND pg_catalog.pg_try_advisory_xact_lock_shared(stint.lock_of(resource)) THEN
     SELECT f.token OPERATOR(pg_catalog.||) ' ' OPERATOR(pg_catalog.||) f.generation INTO held

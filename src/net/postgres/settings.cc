@@ -14,14 +14,6 @@ constexpr std::array<std::string_view, 9> kHandedOn = {
     "sslkey",          "sslpassword", "passfile",
     "channel_binding", "gssencmode",  "target_session_attrs"};
 
-bool plain_name(std::string_view name) {
-  constexpr std::size_t kMostBytes = 63;  // NAMEDATALEN - 1
-  if (name.empty() || name.size() > kMostBytes || name.starts_with("pg_")) return false;
-  if (name.front() >= '0' && name.front() <= '9') return false;
-  return std::ranges::all_of(
-      name, [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; });
-}
-
 Result<std::uint16_t> port_of(std::string_view text) {
   const auto port = parse_digits(text);
   if (port && *port > 0 && *port <= 65'535) return static_cast<std::uint16_t>(*port);
@@ -73,7 +65,8 @@ class Reader {
   }
 
   Status ours(Settings& out) const {
-    out.schema = option("schema") != nullptr ? *option("schema") : "stint";
+    out.schema_given = option("schema") != nullptr;
+    out.schema = out.schema_given ? *option("schema") : "stint";
     if (!plain_name(out.schema)) {
       return invalid(cat("schema=", printable(out.schema),
                          " is no name for a schema: small letters, digits and _, at most 63"));
@@ -114,6 +107,14 @@ class Reader {
 };
 
 }  // namespace
+
+bool plain_name(std::string_view name) {
+  constexpr std::size_t kMostBytes = 63;  // NAMEDATALEN - 1
+  if (name.empty() || name.size() > kMostBytes || name.starts_with("pg_")) return false;
+  if (name.front() >= '0' && name.front() <= '9') return false;
+  return std::ranges::all_of(
+      name, [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; });
+}
 
 std::string Settings::scrubbed(std::string_view text) const {
   std::string out;

@@ -21,6 +21,7 @@ namespace stint::net::postgres {
 struct Settings {
   std::string schema;          // as it is
   std::string quoted_schema;   // for SQL text
+  bool schema_given = false;   // by the URL
   std::vector<Host> hosts;     // at least one; an empty name: libpq's own default
   std::optional<Host> listen;  // empty: the same hosts
   std::optional<bool> pooler;  // empty: to be found out
@@ -34,6 +35,9 @@ struct Settings {
   // SQL with the schema's name in the place of $S.
   std::string sql(std::string_view text) const;
 };
+
+// Small letters, digits and _: what may stand in SQL text.
+bool plain_name(std::string_view name);
 
 // `timeout`: the longest time that one call may take.
 Result<Settings> read_settings(const Address& address, Millis timeout);
