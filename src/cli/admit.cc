@@ -114,16 +114,18 @@ class Admission {
     if (gate->verdict == core::Verdict::Done) return answer_again(session_, *gate);
     auto end = run(command);
     if (!end) return session_.fail(end.error());
-    if (end->exec_error != 0) return not_executed(end->exec_error);
+    if (end->exec_error != 0) return not_executed(end->exec_error, offer);
     tell_gap(asked, *end);
     act_.exit_code = end->exit_code;
     act_.digest = end->digest;
     auto result = opened_.fences().finish(act_, offer);
+    // It ran: whatever the store says, that is no "nothing changed".
     if (!result) {
-      return session_.fail(std::move(result.error())
-                               .during(cat("recording the result of a command that ran, with exit "
-                                           "code ",
-                                           end->exit_code)));
+      return session_.fail(
+          {Code::UnknownOutcome, cat("the command ran, with exit code ", end->exit_code,
+                                     ", and whether its result was recorded is not known: ",
+                                     result.error().message, ". See stint admit ", act_.name,
+                                     " --show ", act_.key, " before anybody runs it again")});
     }
     if (!guard::is_refusal(result->verdict)) return end->exit_code;
     guard::Refused late = refusal_of(act_.name, *result, pass_);
@@ -144,14 +146,23 @@ class Admission {
   int run_past_the_gate(const std::vector<std::string>& command) {
     auto end = run(command);
     if (!end) return session_.fail(end.error());
-    return end->exec_error != 0 ? not_executed(end->exec_error) : end->exit_code;
+    return end->exec_error != 0 ? not_executed(end->exec_error, {}) : end->exit_code;
   }
 
-  int not_executed(int error) {
-    session_.fail(
-        {Code::Failed, cat("cannot execute ", quoted(session_.words().command().front()), ": ",
-                           std::strerror(error), "; the intent stands without a result")});
-    return error == ENOENT ? kNotFound : kNotExecutable;
+  // Known to have had no effect. In mode once that is the result: the token is used up, and a
+  // repeat is told so. Else the next try may run.
+  int not_executed(int error, const std::optional<core::Offer>& offer) {
+    const int code = error == ENOENT ? kNotFound : kNotExecutable;
+    std::string kept = "nothing was run";
+    if (offer && pass_.mode == core::FenceMode::Once) {
+      act_.exit_code = code;
+      if (!opened_.fences().finish(act_, *offer)) {
+        kept += "; that could not be recorded: the intent stands without a result";
+      }
+    }
+    session_.fail({Code::Failed, cat("cannot execute ", quoted(session_.words().command().front()),
+                                     ": ", std::strerror(error), "; ", kept)});
+    return code;
   }
 
   // Narrow, not zero: how narrow it was this time.

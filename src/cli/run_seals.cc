@@ -59,7 +59,13 @@ holder::SealStep seal_step(Session& session, app::Opened& opened, guard::Pass pa
     }
     Error error = report.error;
     // A target that cannot be used is, for whoever wants to start, one that is not reached.
-    if (report.outcome == app::SealReport::Outcome::NotReached) error.code = Code::Unavailable;
+    if (report.outcome == app::SealReport::Outcome::NotReached) {
+      error.code = Code::Unavailable;
+      error.message +=
+          cat(". It is remembered, and every run under ", quoted(pass.resource.text()),
+              " seals it first; if it is gone for good or was mistyped: stint seal --forget ",
+              quoted(words), " --resource ", quoted(pass.resource.text()), " --why TEXT.");
+    }
     return not_started(std::move(error).during(cat("sealing ", quoted(words))));
   };
 }

@@ -1,4 +1,5 @@
 // stint seal, stint guard
+#include <algorithm>
 #include <array>
 
 #include "app/guards.h"
@@ -79,21 +80,44 @@ Result<std::optional<guard::SealRequest::Adoption>> word_of(Session& session) {
   return std::optional(std::move(out));
 }
 
+// The words that it is remembered by: as they were given, or as its guard would write them.
+std::optional<std::string> as_remembered(const guard::Target& target,
+                                         const std::vector<std::string>& sealed) {
+  const auto known = [&](const std::string& words) {
+    return std::ranges::find(sealed, words) != sealed.end();
+  };
+  if (known(target.words)) return target.words;
+  const auto found = guard::find_target(app::guards(), target.words, os::absolute("."));
+  if (found && known(found->words)) return found->words;
+  return std::nullopt;
+}
+
 int forget_targets(Session& session, app::Opened& opened, const guard::Pass& pass,
                    const std::vector<guard::Target>& targets,
                    const guard::SealRequest::Adoption& word) {
+  auto known = opened.fences().word(pass.resource);
+  if (!known) return session.fail(known.error());
+  int code = kDone;
   for (const guard::Target& target : targets) {
-    if (auto done = opened.fences().forget(pass.resource, target.words); !done) {
+    const auto words = as_remembered(target, known->sealed);
+    if (!words) {
+      std::string all;
+      for (const std::string& one : known->sealed) all += cat(all.empty() ? "" : ", ", quoted(one));
+      code = session.nothing(cat(quoted(target.words), " is not sealed with ",
+                                 quoted(pass.resource.text()), "; remembered is ",
+                                 all.empty() ? "nothing" : all));
+      continue;
+    }
+    if (auto done = opened.fences().forget(pass.resource, *words); !done) {
       return session.fail(done.error());
     }
-    if (auto told = record_word(session, opened, "target_forgotten", pass, target.words, word);
-        !told) {
+    if (auto told = record_word(session, opened, "target_forgotten", pass, *words, word); !told) {
       return session.fail(told.error());
     }
-    session.say(cat(quoted(target.words), " is no longer sealed with ",
-                    quoted(pass.resource.text()), "; its fence stays as it is"));
+    session.say(cat(quoted(*words), " is no longer sealed with ", quoted(pass.resource.text()),
+                    "; its fence stays as it is"));
   }
-  return kDone;
+  return code;
 }
 
 // Every target is tried; the exit code is the first failure's.

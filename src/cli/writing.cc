@@ -51,6 +51,13 @@ app::LazyFences fences_of(Session& session) {
 int write_command(Session& session) {
   auto pass = pass_of(session);
   if (!pass) return session.fail(pass.error());
+  // An unset variable is no "whatever is there".
+  const auto condition = session.words().value("--if-match");
+  if (condition && condition->empty()) {
+    return session.fail(
+        invalid("--if-match needs the digest of what is to be replaced; without a "
+                "condition leave it out. Nothing was changed"));
+  }
   os::Fd body;
   if (const auto from = session.words().value("--from"); from && *from != "-") {
     auto opened = os::open_to_read(*from);
@@ -64,7 +71,7 @@ int write_command(Session& session) {
               guard::write_file({.path = path,
                                  .body = {},
                                  .body_from = body ? body.get() : kStandardInput,
-                                 .if_match = session.words().value("--if-match").value_or(""),
+                                 .if_match = condition.value_or(""),
                                  .follow = session.words().has("--follow"),
                                  .want_digest = session.json()},
                                 *pass, &fences),

@@ -83,6 +83,29 @@ TEST(Admit, OnceRunsOneKeyPerTokenAndSaysUnknownWhenTheResultIsMissing) {
   EXPECT_NE(unknown.err.find("not known"), std::string::npos);
 }
 
+TEST(Admit, WhatRanAndCouldNotBeRecordedIsUnknown) {
+  const Stint stint;
+  ASSERT_EQ(stint({"acquire", "r"}).out, "1\n");
+  const std::string mark = stint.dir().file("mark");
+  const std::string take_away =
+      cat("touch ", mark, "; mv ", stint.database(), " ", stint.database(), ".away");
+  const Finished done = stint(admit({"--token", "1", "--key", "k"}, {"sh", "-c", take_away}));
+  EXPECT_EQ(done.exit_code, 14) << done.err;
+  EXPECT_TRUE(std::filesystem::exists(mark));
+  EXPECT_NE(done.err.find("--show k"), std::string::npos) << done.err;
+}
+
+TEST(Admit, OnceWhatCouldNotBeExecutedIsKnownToHaveDoneNothing) {
+  const Stint stint;
+  ASSERT_EQ(stint({"acquire", "r"}).out, "1\n");
+  const auto nowhere = admit({"--token", "1", "--key", "k", "--mode", "once"}, {"/no/such"});
+  EXPECT_EQ(stint(nowhere).exit_code, 127);
+  EXPECT_EQ(stint(nowhere).exit_code, 127) << "not 14";
+  const auto plain = admit({"--token", "1", "--key", "k2"}, {"/no/such"});
+  EXPECT_EQ(stint(plain).exit_code, 127);
+  EXPECT_EQ(stint(admit({"--token", "1", "--key", "k2"}, {"true"})).exit_code, 0);
+}
+
 TEST(Admit, AnUnsafeModeRunsItAllTheSameAndSaysSo) {
   const Stint stint;
   ASSERT_EQ(stint({"acquire", "r"}).out, "1\n");

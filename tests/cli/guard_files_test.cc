@@ -116,6 +116,7 @@ TEST_F(GuardFiles, OtherRefusalsAndFaultsHaveTheirCodes) {
   EXPECT_EQ(code({"--resource", "site"}), 13);
   EXPECT_EQ(code({"--resource", "site", "--token", token, "--if-match", "none"}), 13);
   EXPECT_EQ(code({"--resource", "site", "--token", token, "--if-match", "12"}), 2);
+  EXPECT_EQ(code({"--resource", "site", "--token", token, "--if-match", ""}), 2) << "an unset one";
   EXPECT_EQ(code({"--resource", "site", "--token", token, "--store", "sqlite:/proc/no/x"}), 69);
 }
 

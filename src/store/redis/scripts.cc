@@ -186,6 +186,20 @@ if not f[1] then
 end
 local rev, ver, last, ahead = string.match(f[5] or '', '^(%d+) (%d+) (%d+) (%d+)$')
 if not rev or not f[2] or not f[3] then return {'format', 'damaged'} end
+-- An index that lost something is made anew from the records: else a scan would call them gone.
+if call('HLEN', R) ~= call('ZCARD', I) + #{'#format', '#id', '#run', '#safe', '#now'} then
+  local names, some = call('HKEYS', R), {}
+  for i = 1, #names do
+    if names[i]:sub(1, 1) == ':' then
+      some[#some + 1] = 0
+      some[#some + 1] = names[i]:sub(2)
+    end
+    if #some >= 1000 or i == #names and #some > 0 then
+      call('ZADD', I, unpack(some))
+      some = {}
+    end
+  end
+end
 if f[3] == ARGV[2] then
   if f[4] == '1' and ARGV[3] ~= '1' then call('HSET', R, '#safe', '0') end
   return {'found', f[2]}
