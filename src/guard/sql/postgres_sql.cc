@@ -41,7 +41,7 @@ CREATE TABLE IF NOT EXISTS stint.overrides (
   role text NOT NULL DEFAULT session_user,
   why text NOT NULL
 );
-COMMENT ON TABLE stint.guard IS 'Stint: version of the guard in this database, and where the leases are if they are here';
+COMMENT ON TABLE stint.guard IS 'Stint: version of the guard, and the schema of the leases if they are here';
 COMMENT ON TABLE stint.fences IS 'Stint: the highest token that this database was sealed with, per resource';
 COMMENT ON TABLE stint.sealing IS 'Stint: a seal that waits for older transactions; no new ones begin';
 COMMENT ON TABLE stint.overrides IS 'Stint: what was let through by an operator, and why';

@@ -144,7 +144,8 @@ REVOKE ALL ON FUNCTION stint.seal(text, bigint, text, bigint, boolean, text[], b
 )sql";
 
 const char* const kGuardRemoval = R"sql(
-DROP FUNCTION IF EXISTS stint.store_is_here(), stint.problems(), stint.unprotect(regclass), stint.protect(regclass, text),
+DROP FUNCTION IF EXISTS stint.store_is_here(), stint.problems(), stint.unprotect(regclass),
+  stint.protect(regclass, text),
   stint.protections(), stint.family(regclass), stint.require_token(),
   stint.announce_seal(text, bigint, text, bigint, boolean, text[], boolean, text, text),
   stint.seal(text, bigint, text, bigint, boolean, text[], boolean, text, text),
