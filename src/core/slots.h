@@ -65,6 +65,9 @@ struct JobRule {
   Millis backoff{0};
 };
 constexpr std::size_t kMostBackfill = 24;
+// One decision ends no more than this, so that it fits into one commit: all that may be missed, and
+// the run that was active.
+constexpr std::size_t kMostEnded = kMostBackfill + 1;
 
 // What of a rule says how missed slots are treated; kept in the record for who has no configuration
 // at hand (a page that explains an outage). Nothing is decided by it.
@@ -150,6 +153,7 @@ struct JobDecision {
   bool assign = false;          // ... and the record's timer started anew
   bool mine = false;            // the due slots are the asker's to start
   bool schedule_changed = false;
+  bool more = false;  // there was too much to end: decide again before anything else is done
   Job after;
   std::vector<EndedSlot> ended;
   std::vector<EndedSlot> retried;  // attempts that were lost; the slot is due again

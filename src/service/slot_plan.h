@@ -44,6 +44,7 @@ struct SlotService::JobLook {
 
 struct SlotService::Plan {
   std::vector<store::Step> steps;
+  bool more = false;  // core::JobDecision::more
 };
 
 store::Step set_record(std::string key, std::string value, store::Version seen);

@@ -1,6 +1,7 @@
 #include "service/slot_service.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "service/slot_plan.h"
 
@@ -128,6 +129,7 @@ core::JobSight SlotService::sight_of(const JobLook& look, const std::string& sch
 SlotService::Plan SlotService::plan_of(const JobLook& look, const core::JobRule& rule,
                                        const core::JobDecision& decision) {
   Plan plan;
+  plan.more = decision.more;
   Step record = set_record(job_key(look.name), encode(decision.after), look.version);
   if (decision.assign) {
     record.timer = Step::TimerOp::Start;
@@ -160,8 +162,24 @@ struct SlotService::Batch {
   std::vector<std::size_t> open;  // not decided yet
   std::vector<Plan> plans;        // beside `asks`
   std::vector<api::Decided> decided;
+  std::vector<api::Decided> before;  // what earlier commits for the same ask have ended
   int unknowns = 0;
+
+  void done(std::size_t i);
 };
+
+void SlotService::Batch::done(std::size_t i) {
+  api::Decided& so_far = before[i];
+  std::ranges::move(decided[i].ended, std::back_inserter(so_far.ended));
+  std::ranges::move(decided[i].retried, std::back_inserter(so_far.retried));
+  if (plans[i].more) {
+    open.push_back(i);
+    return;
+  }
+  decided[i].ended = std::move(so_far.ended);
+  decided[i].retried = std::move(so_far.retried);
+  out[i] = std::move(decided[i]);
+}
 
 void SlotService::commit_plans(Batch& batch, const std::vector<std::size_t>& which) {
   std::vector<Step> steps;
@@ -185,7 +203,7 @@ void SlotService::commit_plans(Batch& batch, const std::vector<std::size_t>& whi
   }
   if (const auto* done = std::get_if<store::Committed>(&*answer)) {
     ledger_.appended(done->revision);
-    for (const std::size_t i : which) batch.out[i] = std::move(batch.decided[i]);
+    for (const std::size_t i : which) batch.done(i);
     return;
   }
   if (which.size() == 1) {
@@ -223,7 +241,8 @@ void SlotService::decide_batch(Batch& batch, const std::string& scheduler) {
                         .retried = std::move(decision.retried),
                         .dropped = std::move(decision.dropped)};
     if (!decision.changed) {
-      batch.out[i] = std::move(batch.decided[i]);
+      batch.plans[i] = {};
+      batch.done(i);
       continue;
     }
     const std::size_t more = batch.plans[i].steps.size();
@@ -245,7 +264,8 @@ std::vector<Result<api::Decided>> SlotService::decide(const std::vector<api::Dec
               .out = found,
               .open = {},
               .plans = std::vector<Plan>(asks.size()),
-              .decided = std::vector<api::Decided>(asks.size())};
+              .decided = std::vector<api::Decided>(asks.size()),
+              .before = std::vector<api::Decided>(asks.size())};
   for (std::size_t first = 0; first < asks.size(); first += kAtOnce) {
     for (std::size_t i = first; i < std::min(first + kAtOnce, asks.size()); ++i) {
       if (auto ok = check_job_name(asks[i].rule->name); !ok) {
