@@ -52,6 +52,9 @@ std::string DirQueue::folder_path(const core::QueueName& queue) const {
 
 Result<QueueFolder> DirQueue::folder(const core::QueueName& queue, bool create) const {
   QueueFolder out;
+  if (create) {
+    if (auto made = QueueFolder::make_root(folder_path(queue)); !made) return made.error();
+  }
   const int error = QueueFolder::open(folder_path(queue), create, out);
   if (error == ENOENT) return api::unknown_queue(queue);
   if (error != 0) return fault(cat("opening ", quoted(folder_path(queue))), error);
@@ -128,7 +131,11 @@ Result<bool> DirQueue::move(const QueueFolder& folder, Seen& seen, const core::I
   }
   const bool notes_only = std::holds_alternative<core::StartItem>(verb) ||
                           std::holds_alternative<core::CheckpointItem>(verb);
-  if (notes_only) return folder.there(seen.place.path);
+  if (notes_only) {
+    const bool there = folder.there(seen.place.path);
+    if (auto ok = folder.sound(); !ok) return Error{Code::UnknownOutcome, ok.error().message};
+    return there;
+  }
   if (const int error = note_move(folder, seen, verb, change); error != 0) {
     if (error == EEXIST || error == ENOENT) return false;
     return fault(cat("writing beside ", quoted(seen.id.text())), error);
