@@ -41,6 +41,7 @@ Result<SlotService::LeaseLook> SlotService::lease_in(const std::vector<store::En
   look.resource = entries[at].key.substr(own_key("").size());
   look.own = entries[at].version;
   look.alive = entries[at + 1].version;
+  look.cap = entries[at + 2].version;
   look.record.timers.alive = entries[at + 1].timer;
   look.record.timers.cap = entries[at + 2].timer;
   if (!entries[at].present()) return look;

@@ -106,6 +106,45 @@ TEST(SlotService, AChangeFromWaitToSkipEndsAllThatWaitedHoweverMany) {
   EXPECT_EQ(counted.desk.record("j").due.size(), 1U);  // the one that is on time
 }
 
+// Something happens between the look at a lease and the commit that goes by it.
+class BetweenLookAndCommit final : public store::SharedStore {
+ public:
+  using SharedStore::SharedStore;
+  Result<store::CommitAnswer> commit(const std::vector<store::Step>& steps,
+                                     store::Sync sync) override {
+    if (happens) std::exchange(happens, {})();
+    return SharedStore::commit(steps, sync);
+  }
+  std::function<void()> happens;
+};
+
+// EVIDENCE-OF: G9
+TEST(SlotService, NothingStartsUnderALeaseThatMaxHoldEndsMeanwhile) {
+  Desk desk;
+  schedule::JobConfig job = test::job_of("j", "* * * * *");
+  job.terms.ttl = minutes(10);
+  job.terms.max_hold = minutes(10);
+  const std::vector<api::DecideAsk> ask = {{.rule = &job.rule}};
+  ASSERT_TRUE(desk.slots.decide(ask, "a").front());
+  desk.clock.advance(minutes(1));
+  const auto decided = desk.slots.decide(ask, "a").front();
+  auto proof = desk.claim({job, decided->job.due.front(), "a", desk.clock.mono()});
+  ASSERT_TRUE(proof.has_value()) << proof.error().message;
+  // As a renewal leaves it that took long on its way: a little beyond max_hold.
+  store::Step longer;
+  longer.kind = store::Step::Kind::Touch;
+  longer.key = alive_key("j");
+  longer.demand = TimerState::Running;
+  longer.timer = store::Step::TimerOp::Extend;
+  longer.ttl = minutes(12);
+  ASSERT_TRUE(desk.store.commit({longer}, store::Sync::Relaxed).has_value());
+  BetweenLookAndCommit store(std::shared_ptr<store::Store>(&desk.store, [](store::Store*) {}));
+  SlotService late(store, desk.ledger, desk.clock);
+  store.happens = [&] { desk.clock.advance(minutes(11)); };
+  EXPECT_EQ(late.start(*proof).value(), api::StepAnswer::Gone);
+  EXPECT_EQ(desk.record("j").active->state, core::SlotState::Claimed);
+}
+
 // Random rules, pauses, runs and gaps: no plan is too large, and every decision can be made.
 class SlotPlay {
  public:
