@@ -145,6 +145,17 @@ TEST(SlotService, NothingStartsUnderALeaseThatMaxHoldEndsMeanwhile) {
   EXPECT_EQ(desk.record("j").active->state, core::SlotState::Claimed);
 }
 
+TEST(SlotService, AKeyOfOnceIsNoIdempotencyKey) {
+  Desk desk;
+  const api::Once answer{.key = "abcdef", .digest = "d"};
+  OnceService answers(desk.store, desk.clock);
+  ASSERT_FALSE(answers.bind(answer).value().before);
+  const auto once = desk.slots.once("abcdef");
+  ASSERT_TRUE(once.has_value()) << once.error().message;
+  EXPECT_EQ(once->state, api::OnceRecord{}.state);
+  EXPECT_TRUE(answers.bind(answer).value().before);
+}
+
 // Random rules, pauses, runs and gaps: no plan is too large, and every decision can be made.
 class SlotPlay {
  public:

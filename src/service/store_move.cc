@@ -8,6 +8,7 @@
 #include "service/fence_records.h"
 #include "service/key_service.h"
 #include "service/ledger.h"
+#include "service/once_records.h"
 #include "service/queue_records.h"
 #include "service/slot_records.h"
 
@@ -117,7 +118,7 @@ Result<Moved> Mover::run(Anchors* to_anchors, Random& random) {
   for (const std::string_view prefix : {kSealedPrefix, kFencePrefix, kActPrefix, kKeyPrefix}) {
     if (auto done = copy_records(prefix, moved_.fences); !done) return done.error();
   }
-  for (const std::string_view prefix : {kJobPrefix, kSlotPrefix, kSkipPrefix, kOncePrefix}) {
+  for (const std::string_view prefix : {kJobPrefix, kSlotPrefix, kSkipPrefix, kOncePrefix, kAnswerPrefix}) {
     if (auto done = copy_records(prefix, moved_.slots); !done) return done.error();
   }
   // Beside the items themselves: what finds them, and their contents.
