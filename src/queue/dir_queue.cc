@@ -392,7 +392,7 @@ Result<api::ItemAnswer> DirQueue::order(const core::ItemId& id, const core::Item
   auto done = answer(id, with_id, nullptr);
   if (done && std::holds_alternative<api::ItemDone>(*done)) {
     const core::Item& item = std::get<api::ItemDone>(*done).item.item;
-    record(id, cat("item_", core::word(order.what)), item);
+    record(id, core::event_word(order.what), item);
     wakes_.touch(id.text());
     wakes_.touch(id.queue().text());
   }

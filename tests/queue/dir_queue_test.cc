@@ -256,6 +256,21 @@ TEST_F(DirQueueTest, NoProgressEndsAClaimAndTheSuccessorGetsTheCheckpoint) {
   EXPECT_EQ(next->item.item.reason, core::Reason::Stalled);
 }
 
+TEST_F(DirQueueTest, OrdersAreToldUnderTheirNames) {
+  const core::ItemId id = put("a");
+  const std::pair<What, const char*> orders[] = {
+      {What::Park, "item_parked"},         {What::Requeue, "item_requeued"},
+      {What::Reassign, "item_reassigned"}, {What::Cancel, "item_cancelled"},
+      {What::Replay, "item_replayed"},     {What::Cancel, "item_cancelled"},
+      {What::Drop, "item_dropped"}};
+  for (const auto& [what, kind] : orders) {
+    const auto done = queue_.order(
+        id, {.what = what, .expected = {}, .why = "w", .by = "op", .id = {}, .to = {}, .hold = {}});
+    ASSERT_EQ(lost(done), ItemCause::None) << kind;
+    EXPECT_EQ(events_.all.back().kind, kind);
+  }
+}
+
 // Few descriptors left: the n-th look fails with EMFILE.
 class FewDescriptors {
  public:
