@@ -338,19 +338,25 @@ int DirQueue::stage(const QueueFolder& folder, const Seen& seen, const api::Comp
 // somebody else stopped: each rename is of a name that is there once.   G10
 void DirQueue::roll_forward(const QueueFolder& folder, const std::string& stem) {
   const std::string stage = cat("staged/", stem);
-  for (const std::string& name : folder.list(stage)) {
-    if (!name.starts_with("then.") || name.ends_with(".put")) continue;
-    const std::string suffix = name.substr(5, core::ItemId::kSuffix);
-    auto queue = core::QueueName::parse(name.substr(5 + core::ItemId::kSuffix + 1));
-    if (!queue) continue;
-    auto target = this->folder(*queue);
+  const std::vector<std::string> names = folder.list(stage);
+  for (const std::string& name : names) {
+    // then.ITEM.QUEUE, and what is written beside it; anything else is not ours.
+    constexpr std::size_t kQueueAt = 5 + core::ItemId::kSuffix + 1;
+    const bool noted = std::ranges::binary_search(names, cat(name, ".put"));
+    if (!noted || !name.starts_with("then.") || name.size() <= kQueueAt) continue;
+    const auto id =
+        core::ItemId::parse(cat(name.substr(kQueueAt), "-", name.substr(5, core::ItemId::kSuffix)));
+    if (!id || name[kQueueAt - 1] != '.') continue;
+    const core::QueueName& queue = id->queue();
+    const std::string& suffix = id->suffix();
+    auto target = this->folder(queue);
     if (!target) continue;  // the queue was taken away by hand: it waits for it
     std::string put;
     if (folder.read(cat(stage, "/", name, ".put"), put) != 0) continue;
     target->make(cat("about/", suffix));
     if (target->write(cat("about/", suffix, "/put"), put, nonce()) != 0) continue;
-    const std::string up = cat("../", queue->text(), "/queue/", suffix, ".e0");
-    if (folder.rename(cat(stage, "/", name), up) == 0) wakes_.touch(queue->text());
+    const std::string up = cat("../", queue.text(), "/queue/", suffix, ".e0");
+    if (folder.rename(cat(stage, "/", name), up) == 0) wakes_.touch(queue.text());
   }
 }
 

@@ -350,6 +350,22 @@ TEST_F(DirQueueTest, AUniqueKeyIsNotForgottenWhileItsItemCannotBeLookedAt) {
   EXPECT_EQ(queue_.count(name()).value().claimed, 1U);
 }
 
+TEST_F(DirQueueTest, AStrayFileInAStageIsLeftAlone) {
+  put("a");
+  const auto claimed = claim();
+  ASSERT_TRUE(claimed);
+  ASSERT_TRUE(queue_.complete(completion(ref(*claimed))));
+  const std::string stage =
+      cat(folder(), "/staged/", claimed->item.id.suffix(), ".e", claimed->item.item.epoch.number());
+  for (const char* stray : {"then.a", "then.", "then.a.put", "then..put"}) {
+    std::ofstream(cat(stage, "/", stray)) << "x";
+  }
+  put("b");
+  EXPECT_TRUE(queue_.tend(name()));
+  EXPECT_TRUE(claim());
+  EXPECT_TRUE(std::filesystem::exists(stage + "/then.a"));
+}
+
 TEST_F(DirQueueTest, AQueueThatCannotBeMadeSaysWhy) {
   std::ofstream(dir_.path() + "/queues") << "a file";
   const auto made = queue_.configure({name(), core::ItemLimits{}});
