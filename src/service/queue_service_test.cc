@@ -55,5 +55,38 @@ TEST_F(QueueDesk, OrdersAreToldUnderTheirNames) {
   }
 }
 
+// The second half of a forgetting fails.
+class NoHistory final : public store::SharedStore {
+ public:
+  using SharedStore::SharedStore;
+  Result<store::Reading> scan(const ScanRange& range) override {
+    if (range.prefix.starts_with("hist/")) return unavailable("away");
+    return SharedStore::scan(range);
+  }
+};
+
+TEST(LeaseBooks, WhatIsForgottenIsToldAsDoneWhateverBecomesOfItsHistory) {
+  test::Desk desk;
+  const ResourceName r = ResourceName::parse("r").value();
+  const Claim claim = Claim::make(desk.random);
+  auto answer = desk.leases.acquire({.resource = r,
+                                     .owner = Owner::parse("ann").value(),
+                                     .claim = claim,
+                                     .terms = {.ttl = std::chrono::minutes(1)},
+                                     .note = {},
+                                     .retake = {},
+                                     .count_refusal = false});
+  const Token token = std::get<api::Granted>(answer.value()).lease.token;
+  desk.clock.advance(std::chrono::minutes(2));
+  NoHistory store(std::shared_ptr<store::Store>(&desk.store, [](store::Store*) {}));
+  LeaseService leases(store, desk.ledger,
+                      begin_life(store, desk.random, desk.clock.wall(), nullptr, {}).value(),
+                      desk.clock, desk.random, nullptr);
+  const auto forgotten = leases.forget(r);
+  ASSERT_TRUE(forgotten.has_value()) << forgotten.error().message;
+  EXPECT_EQ(*forgotten, token);
+  EXPECT_EQ(leases.get(r).value().token, Token());
+}
+
 }  // namespace
 }  // namespace stint::service

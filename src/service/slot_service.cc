@@ -296,7 +296,9 @@ Status SlotService::keep(const std::string& job) {
   step.ttl = kAssignment;
   auto answer = store_.commit({step}, store::Sync::Relaxed);
   if (!answer) return answer.error();
-  return {};
+  if (std::holds_alternative<store::Committed>(*answer)) return {};
+  return Error{Code::Lost, cat("what is due of job ", quoted(job),
+                               " is no longer kept for one scheduler: anybody may start it")};
 }
 
 }  // namespace stint::service

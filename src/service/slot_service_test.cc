@@ -145,6 +145,21 @@ TEST(SlotService, NothingStartsUnderALeaseThatMaxHoldEndsMeanwhile) {
   EXPECT_EQ(desk.record("j").active->state, core::SlotState::Claimed);
 }
 
+TEST(SlotService, AnAssignmentThatIsGoneIsNotKept) {
+  Desk desk;
+  const schedule::JobConfig job = test::job_of("j", "* * * * *");
+  const std::vector<api::DecideAsk> ask = {{.rule = &job.rule}};
+  ASSERT_TRUE(desk.slots.decide(ask, "a").front());
+  desk.clock.advance(minutes(1));
+  ASSERT_TRUE(desk.slots.decide(ask, "a").front()->mine);
+  EXPECT_TRUE(desk.slots.keep("j"));
+  desk.clock.advance(minutes(1));
+  const auto kept = desk.slots.keep("j");
+  ASSERT_FALSE(kept);
+  EXPECT_EQ(kept.error().code, Code::Lost);
+  EXPECT_FALSE(desk.slots.keep("nobody's"));
+}
+
 TEST(SlotService, AKeyOfOnceIsNoIdempotencyKey) {
   Desk desk;
   const api::Once answer{.key = "abcdef", .digest = "d"};
