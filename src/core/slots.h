@@ -223,7 +223,9 @@ inline std::chrono::sys_seconds whole_seconds(WallTime t) {
 // "job@2026-11-15T06:45:00Z": stable over retries, machines and catch-up.
 std::string slot_key(std::string_view job, WallTime at);
 
-// The digest of what decides when a job is due.
-std::string schedule_digest(std::string_view schedule, std::string_view tz);
+// The zone that a job goes by: the expression's own, else the configuration's, else UTC.
+std::string zone_name(const CronExpression& expression, const std::string& tz);
+// The digest of what decides when a job is due: the zone is the one that it goes by.
+std::string schedule_digest(std::string_view schedule, std::string_view zone);
 
 }  // namespace stint::core
