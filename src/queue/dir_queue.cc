@@ -256,6 +256,7 @@ Result<api::ItemAnswer> DirQueue::start(const api::ItemRef& ref, bool reports) {
 
 Result<api::ItemAnswer> DirQueue::renew(const api::ItemRef& ref, Millis ttl) {
   if (auto ok = api::check_ref(ref); !ok) return ok.error();
+  if (auto ok = api::check_length("a ttl", ttl); !ok) return ok.error();
   return answer(ref.id, core::RenewItem{ref.epoch, ttl}, nullptr);
 }
 
@@ -283,6 +284,7 @@ Result<api::ItemAnswer> DirQueue::fail(const api::ItemRef& ref, const std::strin
                                        std::optional<Millis> later) {
   if (auto ok = api::check_ref(ref); !ok) return ok.error();
   if (auto ok = api::check_why(why, false); !ok) return ok.error();
+  if (auto ok = api::check_length("'later'", later.value_or(Millis(0))); !ok) return ok.error();
   auto done = answer(ref.id, core::FailItem{ref.epoch, why, later}, nullptr);
   if (done && std::holds_alternative<api::ItemDone>(*done)) {
     record(ref.id, later ? "item_put_off" : "item_failed",

@@ -10,6 +10,7 @@ namespace stint::service {
 namespace {
 
 using What = core::ItemOrder::What;
+constexpr Millis kTenYears{std::int64_t{3650} * 24 * 3600 * 1000};
 
 class QueueDesk : public ::testing::Test {
  protected:
@@ -26,6 +27,14 @@ class QueueDesk : public ::testing::Test {
               .create = true})
         .value()
         .id;
+  }
+  api::ItemRef claim() {
+    auto answer = queue_.claim({.queue = name_,
+                                .owner = Owner::parse("ann").value(),
+                                .claim = Claim::make(desk_.random),
+                                .ttl = std::chrono::minutes(1)});
+    const auto& item = std::get<api::ClaimedItem>(answer.value()).item;
+    return {item.id, item.item.epoch};
   }
   static core::ItemOrder order(What what) {
     core::ItemOrder out;
@@ -53,6 +62,22 @@ TEST_F(QueueDesk, OrdersAreToldUnderTheirNames) {
     ASSERT_TRUE(done && std::holds_alternative<api::ItemDone>(*done)) << kind;
     EXPECT_EQ(last_kind(), kind);
   }
+}
+
+TEST_F(QueueDesk, NoTimeIsLongerThanAYearNorNegative) {
+  put();
+  const api::ItemRef ref = claim();
+  for (const Millis wrong : {kTenYears, Millis(-5)}) {
+    EXPECT_EQ(queue_.renew(ref, wrong).error().code, Code::Invalid);
+    EXPECT_EQ(queue_.fail(ref, "w", wrong).error().code, Code::Invalid);
+    core::ItemOrder to_bob = order(What::Reassign);
+    to_bob.expected = ref.epoch;
+    to_bob.to = Owner::parse("bob").value();
+    to_bob.hold = wrong;
+    EXPECT_EQ(queue_.order(ref.id, to_bob).error().code, Code::Invalid);
+  }
+  EXPECT_TRUE(queue_.renew(ref, Millis(0)).has_value());
+  EXPECT_TRUE(queue_.fail(ref, "w", Millis(0)).has_value());
 }
 
 // The second half of a forgetting fails.

@@ -271,6 +271,24 @@ TEST_F(DirQueueTest, OrdersAreToldUnderTheirNames) {
   }
 }
 
+TEST_F(DirQueueTest, NoTimeIsLongerThanAYear) {
+  put("a");
+  const auto claimed = claim();
+  ASSERT_TRUE(claimed);
+  const Millis ten_years = kHour * 24 * 3650;
+  EXPECT_EQ(queue_.renew(ref(*claimed), ten_years).error().code, Code::Invalid);
+  EXPECT_EQ(queue_.fail(ref(*claimed), "w", ten_years).error().code, Code::Invalid);
+  const auto kept = queue_.order(claimed->item.id, {.what = What::Reassign,
+                                                    .expected = claimed->item.item.epoch,
+                                                    .why = "w",
+                                                    .by = "op",
+                                                    .id = {},
+                                                    .to = Owner::parse("bob").value(),
+                                                    .hold = ten_years});
+  EXPECT_EQ(kept.error().code, Code::Invalid);
+  EXPECT_EQ(state(claimed->item.id), ItemState::Claimed);
+}
+
 // Few descriptors left: the n-th look fails with EMFILE.
 class FewDescriptors {
  public:
