@@ -69,16 +69,19 @@ Status check_data(std::string_view what, const std::string& data) {
                      ": put what is larger into a file, and the file's name here"));
 }
 
+Status check_length(std::string_view what, Millis length) {
+  constexpr Millis kLongest{std::int64_t{366} * 24 * 3600 * 1000};
+  if (length.count() >= 0 && length <= kLongest) return {};
+  return invalid(cat(what, " is not negative, nor longer than a year"));
+}
+
 Status check_put(const PutRequest& request) {
   if (auto ok = check_data("a payload", request.payload); !ok) return ok;
   if (request.priority < core::kLowestPriority || request.priority > core::kHighestPriority) {
     return invalid(
         cat("a priority is a number from ", core::kLowestPriority, " to ", core::kHighestPriority));
   }
-  constexpr Millis kLongest{std::int64_t{366} * 24 * 3600 * 1000};
-  if (request.delay.count() < 0 || request.delay > kLongest) {
-    return invalid("not-before is at most a year from now");
-  }
+  if (!check_length("", request.delay)) return invalid("not-before is at most a year from now");
   if (auto ok = check_line("a unique key", request.unique, kMostUniqueBytes); !ok) return ok;
   std::size_t bytes = 0;
   for (const std::string& label : request.labels) {
@@ -132,6 +135,7 @@ Status check_order(const core::ItemOrder& order) {
   if (order.expected && !order.expected->issued()) {
     return invalid("an expected epoch is a number above zero, as 'stint queue show' tells it");
   }
+  if (auto ok = check_length("the time that it is kept for another", order.hold); !ok) return ok;
   if (auto ok = check_line("who ordered it", order.by, Owner::kMaxBytes); !ok) return ok;
   return check_why(order.why, true);
 }

@@ -226,6 +226,8 @@ Status check_data(std::string_view what, const std::string& data);
 Status check_completion(const Completion& completion);
 Status check_why(const std::string& why, bool required);
 Status check_order(const core::ItemOrder& order);
+// A time that a verb comes with; zero: none. At most a year, as the times of a queue.
+Status check_length(std::string_view what, Millis length);
 Error unknown_queue(const core::QueueName& queue);
 
 // One line of a queue's table in a configuration file, [queue.NAME]: its key, and its value as

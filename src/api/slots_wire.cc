@@ -108,13 +108,12 @@ Result<std::vector<T>> parse_list(JsonFields& in, std::string_view name, Parse p
 Result<core::JobRule> completed(core::JobRule rule, const FindZone& find_zone) {
   auto expression = core::parse_cron(rule.schedule);
   if (!expression) return expression.error();
-  const std::string name = !expression->zone.empty() ? expression->zone
-                           : rule.tz.empty()         ? "UTC"
-                                                     : rule.tz;
+  const std::string name = core::zone_name(*expression, rule.tz);
   auto zone = find_zone(name);
   if (!zone) return zone.error();
   rule.expression = std::move(*expression);
   rule.zone = std::move(*zone);
+  if (rule.digest.empty()) rule.digest = core::schedule_digest(rule.schedule, name);
   return rule;
 }
 
@@ -307,7 +306,6 @@ Result<core::JobRule> parse_rule(const JsonValue& value, const FindZone& find_zo
   in.refuse_others();
   if (auto ok = in.done(); !ok) return ok.error();
   rule.max_backfill = static_cast<std::size_t>(backfill);
-  if (rule.digest.empty()) rule.digest = core::schedule_digest(rule.schedule, rule.tz);
   return completed(std::move(rule), find_zone);
 }
 

@@ -11,6 +11,7 @@
 #include "cli/cron.h"
 #include "cli/cron_jobs.h"
 #include "cli/exit_codes.h"
+#include "cli/retelling.h"
 #include "cli/run_seals.h"
 #include "cli/run_work.h"
 #include "os/host.h"
@@ -274,11 +275,15 @@ class SlotRun {
       told(opened_.slots().hand_back(*proof_));  // the lease was lost before anything was started
       return;
     }
-    const auto ended = opened_.slots().end(*proof_, how(end), asked_.job.rule);
+    const auto [ended, unsure] = api::tell_until_heard<api::EndAnswer>(
+        retelling(session_, signals_, key(), asked_.job.terms.ttl, end.told.has_value()),
+        [&] { return opened_.slots().end(*proof_, how(end), asked_.job.rule); });
     told(ended);
     if (!ended) return;
     if (ended->step == api::StepAnswer::Gone) {
-      session_.warn(cat(key(), ": another has already recorded how it ended"));
+      session_.warn(cat(key(), unsure ? ": how it ended is on record, by an earlier telling whose "
+                                        "answer was lost, or by another"
+                                      : ": another has already recorded how it ended"));
     } else if (ended->state != core::SlotState::Ran) {
       session_.say(cat(key(), " ", core::word(ended->state),
                        ended->again ? "; it will be tried again" : ""));

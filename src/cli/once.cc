@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
+#include "cli/retelling.h"
 #include "cli/run_work.h"
 #include "cli/session.h"
 #include "core/holder_policy.h"
@@ -110,7 +111,9 @@ class Once {
     } else {
       code = WEXITSTATUS(end.wait_status);
     }
-    const auto ended = opened_.slots().once_end(key_, taken.kept.front().grip, code);
+    const auto [ended, unsure] = api::tell_until_heard<api::StepAnswer>(
+        retelling(session_, signals_, quoted(key_), work_.request.terms.ttl, end.told.has_value()),
+        [&] { return opened_.slots().once_end(key_, taken.kept.front().grip, code); });
     if (!ended) {
       session_.warn(cat("it ended with exit code ", code,
                         ", but that could not be recorded: ", ended.error().message));

@@ -158,6 +158,7 @@ struct ItemOrder {
 };
 std::string_view word(ItemOrder::What what);
 std::optional<ItemOrder::What> parse_item_order(std::string_view word);
+std::string_view event_word(ItemOrder::What what);  // of the event: "item_parked"
 
 using ItemVerb = std::variant<ClaimItem, StartItem, RenewItem, CheckpointItem, CompleteItem,
                               FailItem, ReleaseItem, TendItem, ItemOrder>;

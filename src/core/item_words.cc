@@ -45,6 +45,13 @@ constexpr Words<ItemOrder::What, 6> kOrders = {{{ItemOrder::What::Park, "park"},
                                                 {ItemOrder::What::Replay, "replay"},
                                                 {ItemOrder::What::Drop, "drop"}}};
 
+constexpr Words<ItemOrder::What, 6> kOrderEvents = {{{ItemOrder::What::Park, "item_parked"},
+                                                     {ItemOrder::What::Requeue, "item_requeued"},
+                                                     {ItemOrder::What::Reassign, "item_reassigned"},
+                                                     {ItemOrder::What::Cancel, "item_cancelled"},
+                                                     {ItemOrder::What::Replay, "item_replayed"},
+                                                     {ItemOrder::What::Drop, "item_dropped"}}};
+
 }  // namespace
 
 std::string_view word(Requeue requeue) { return word_of(kRequeues, requeue); }
@@ -62,6 +69,7 @@ std::optional<ItemCause> parse_item_cause(std::string_view word) {
   return value_of(kItemCauses, word);
 }
 std::string_view word(ItemOrder::What what) { return word_of(kOrders, what); }
+std::string_view event_word(ItemOrder::What what) { return word_of(kOrderEvents, what); }
 std::optional<ItemOrder::What> parse_item_order(std::string_view word) {
   return value_of(kOrders, word);
 }

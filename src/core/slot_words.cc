@@ -76,9 +76,14 @@ std::string slot_key(std::string_view job, WallTime at) {
   return cat(job, "@", time);
 }
 
-std::string schedule_digest(std::string_view schedule, std::string_view tz) {
+std::string zone_name(const CronExpression& expression, const std::string& tz) {
+  if (!expression.zone.empty()) return expression.zone;
+  return tz.empty() ? "UTC" : tz;
+}
+
+std::string schedule_digest(std::string_view schedule, std::string_view zone) {
   constexpr std::size_t kDigits = 32;
-  return to_hex(sha256(cat(schedule, '\n', tz))).substr(0, kDigits);
+  return to_hex(sha256(cat(schedule, '\n', zone))).substr(0, kDigits);
 }
 
 }  // namespace stint::core

@@ -279,6 +279,30 @@ bool adopt_rule(JobDecision& d, const std::optional<Job>& before, const JobRule&
   return true;
 }
 
+// All of a decision but the missed slots.
+JobDecision settled(const std::optional<Job>& before, const JobRule& rule, const JobSight& sight) {
+  JobDecision d;
+  if (!adopt_rule(d, before, rule, sight.now)) return d;
+  keep_policy(d, rule);
+  if (before) settle_active(d, rule, sight);
+  return d;
+}
+
+// Too many for one commit: some of those that are due end now. The cursor stays, so that the next
+// decision finds the same missed slots, and starts nothing before the last of them has ended.
+void end_some(JobDecision& d, const std::vector<EndedSlot>& all) {
+  d.more = true;
+  for (const EndedSlot& end : all) {
+    if (d.ended.size() == kMostEnded) break;
+    const auto same = [&](const Slot& slot) {
+      return slot.at == end.slot.at && slot.attempt == end.slot.attempt;
+    };
+    if (std::erase_if(d.after.due, same) == 0) continue;  // not decided yet
+    d.ended.push_back(end);
+    d.changed = true;
+  }
+}
+
 bool holds(const Job& job, const SlotGrip& grip) {
   return job.active && job.active->slot.at == grip.at && job.active->slot.attempt == grip.attempt &&
          job.active->token == grip.token && job.active->resource == grip.resource;
@@ -304,14 +328,16 @@ SlotStep move_to(const Job& job, const SlotGrip& grip, SlotState from, SlotState
 
 JobDecision decide_job(const std::optional<Job>& before, const JobRule& rule,
                        const JobSight& sight) {
-  JobDecision d;
-  if (!adopt_rule(d, before, rule, sight.now)) return d;
-  keep_policy(d, rule);
-  if (!before) return d;
-  settle_active(d, rule, sight);
+  JobDecision d = settled(before, rule, sight);
+  if (!before || d.config_differs) return d;
   decide_missed(d, rule, sight);
+  if (d.ended.size() > kMostEnded) {
+    const std::vector<EndedSlot> all = std::move(d.ended);
+    d = settled(before, rule, sight);
+    end_some(d, all);
+  }
   d.after.rows += d.ended.size();
-  assign(d, sight);
+  if (!d.more) assign(d, sight);
   return d;
 }
 

@@ -65,6 +65,9 @@ struct JobRule {
   Millis backoff{0};
 };
 constexpr std::size_t kMostBackfill = 24;
+// One decision ends no more than this, so that it fits into one commit: all that may be missed, and
+// the run that was active.
+constexpr std::size_t kMostEnded = kMostBackfill + 1;
 
 // What of a rule says how missed slots are treated; kept in the record for who has no configuration
 // at hand (a page that explains an outage). Nothing is decided by it.
@@ -150,6 +153,7 @@ struct JobDecision {
   bool assign = false;          // ... and the record's timer started anew
   bool mine = false;            // the due slots are the asker's to start
   bool schedule_changed = false;
+  bool more = false;  // there was too much to end: decide again before anything else is done
   Job after;
   std::vector<EndedSlot> ended;
   std::vector<EndedSlot> retried;  // attempts that were lost; the slot is due again
@@ -219,7 +223,9 @@ inline std::chrono::sys_seconds whole_seconds(WallTime t) {
 // "job@2026-11-15T06:45:00Z": stable over retries, machines and catch-up.
 std::string slot_key(std::string_view job, WallTime at);
 
-// The digest of what decides when a job is due.
-std::string schedule_digest(std::string_view schedule, std::string_view tz);
+// The zone that a job goes by: the expression's own, else the configuration's, else UTC.
+std::string zone_name(const CronExpression& expression, const std::string& tz);
+// The digest of what decides when a job is due: the zone is the one that it goes by.
+std::string schedule_digest(std::string_view schedule, std::string_view zone);
 
 }  // namespace stint::core

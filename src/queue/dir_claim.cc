@@ -1,4 +1,4 @@
-// The directory queue: putting, claiming, the janitor, looking.
+// The directory queue: putting, claiming, the janitor.
 #include <algorithm>
 #include <cerrno>
 
@@ -23,21 +23,11 @@ bool proper_birth(const Notes& born, const core::ItemId& id) {
                    (to.starts_with(cat("later/", stem, ".")) && to.rfind('/') == 5));
 }
 
+Error claim_unknown() { return {Code::UnknownOutcome, "a claim may or may not have been made"}; }
+
 void sooner(std::optional<Millis>& next, Millis other) {
   const Millis at = std::max(other, Millis(1));
   next = next ? std::min(*next, at) : at;
-}
-
-api::ItemGroup group_of(const Place& place) {
-  switch (place.state) {
-    case core::ItemState::Claimed: return api::ItemGroup::Claimed;
-    case core::ItemState::Parked: return api::ItemGroup::Parked;
-    case core::ItemState::Failed:
-    case core::ItemState::Cancelled:
-    case core::ItemState::Done: return api::ItemGroup::Ended;
-    case core::ItemState::Waiting: break;
-  }
-  return place.path.starts_with("later/") ? api::ItemGroup::Later : api::ItemGroup::Ready;
 }
 
 }  // namespace
@@ -55,6 +45,7 @@ Result<api::QueueConfig> DirQueue::config(const core::QueueName& queue) {
   auto here = folder(queue);
   if (!here) return here.error();
   const auto notes = here->notes("queue.txt");
+  if (auto ok = here->sound(); !ok) return ok.error();
   if (!notes) return api::unknown_queue(queue);
   auto limits = limits_of(*notes);
   if (!limits) return limits.error();
@@ -65,14 +56,20 @@ Result<std::vector<api::QueueConfig>> DirQueue::queues() {
   std::vector<api::QueueConfig> out;
   os::Directory root;
   std::vector<std::string> names;
-  const int error = os::Directory::open(path_, root);
+  int error = os::Directory::open(path_, root);
   if (error == ENOENT) return out;
-  if (error != 0 || root.list(names) != 0) return os::file_error("listing the queues", error);
+  if (error == 0) error = root.list(names);
+  if (error != 0) return os::file_error("listing the queues", error);
   std::ranges::sort(names);
   for (const std::string& name : names) {
     auto queue = core::QueueName::parse(name);
     if (!queue) continue;
-    if (auto one = config(*queue)) out.push_back(*one);
+    auto one = config(*queue);
+    if (one) out.push_back(*one);
+    // Any other folder is nobody's queue.
+    if (!one && one.error().code != Code::Invalid) {
+      return std::move(one.error()).during(cat("reading the queue ", quoted(name)));
+    }
   }
   return out;
 }
@@ -94,6 +91,7 @@ int DirQueue::bear(const QueueFolder& folder, const core::ItemId& id, const std:
   if (error == EEXIST) {
     folder.remove(cat(about, "body.", own));
     const auto first = folder.notes(about + "born");
+    if (folder.fault() != 0) return folder.fault();
     if (!first) return ENOENT;  // dropped meanwhile
     born = *first;
   } else if (error != 0) {
@@ -107,6 +105,7 @@ int DirQueue::bear(const QueueFolder& folder, const core::ItemId& id, const std:
 // Somebody else has put it: it is as durable as if we had. EEXIST if that is so.
 int DirQueue::settle_name(const QueueFolder& folder, const core::ItemId& id) const {
   const auto place = find(folder, id.suffix());
+  if (folder.fault() != 0) return folder.fault();
   if (!place) return EEXIST;  // on its way, or dropped: whoever moves it syncs its name
   const int error = folder.sync_parent(place->path);
   return error == 0 || error == ENOENT ? EEXIST : error;
@@ -154,10 +153,15 @@ Result<core::ItemId> DirQueue::key_holder(const QueueFolder& folder, const std::
     if (error == 0) return fresh;
     if (error != EEXIST) return os::file_error("taking a unique key", error);
     std::string text;
-    if (folder.read(path, text) != 0) continue;  // it was dropped meanwhile
+    const int missing = folder.read(path, text);
+    if (auto ok = folder.sound(); !ok) return ok.error();
+    if (missing != 0) continue;  // it was dropped meanwhile
     auto other = core::ItemId::parse(trim(text));
     if (!other) return unavailable("a unique key is damaged");
-    if (!dropped(folder, *other)) return *other;
+    const bool gone = dropped(folder, *other);
+    // What cannot be seen is not gone: its key stays, or the item would be put twice.
+    if (auto ok = folder.sound(); !ok) return ok.error();
+    if (!gone) return *other;
     // Its dropper did not get to the key.
     forget_key(folder, key, *other);
   }
@@ -203,7 +207,9 @@ Result<api::PutAnswer> DirQueue::put(const api::PutRequest& request) {
     auto other = key_holder(*here, request.unique, *id);
     if (!other) return other.error();
     // Who took the key and died before it put the item: it is put now, under its name.
-    if (other->text() != id->text() && find(*here, other->suffix())) {
+    const auto place = find(*here, other->suffix());
+    if (auto ok = here->sound(); !ok) return ok.error();
+    if (other->text() != id->text() && place) {
       if (const int error = settle_name(*here, *other); error != EEXIST) {
         return Error{Code::UnknownOutcome, os::file_error("putting an item", error).message};
       }
@@ -247,7 +253,9 @@ Result<std::optional<api::ClaimAnswer>> DirQueue::try_claim(const QueueFolder& f
   if (!id) return Answer();
   auto seen = seen_of(folder, *id, *place);
   if (!seen) {
-    if (!folder.there(place->path)) return Answer();
+    const bool there = folder.there(place->path);
+    if (auto ok = folder.sound(); !ok) return ok.error();
+    if (!there) return Answer();
     return seen.error();
   }
   const core::ClaimItem bid{.owner = request.owner,
@@ -274,18 +282,20 @@ Result<std::optional<api::ClaimAnswer>> DirQueue::try_claim(const QueueFolder& f
     folder.remove(cat(about, "claim.", chance));
     return Answer();
   }
-  if (error != 0) return Error{Code::UnknownOutcome, "a claim may or may not have been made"};
-  if (request.start) {
-    folder.write(cat(about, "start"), encode({{"reports", request.reports ? "1" : "0"}}), nonce());
+  if (error == 0 && request.start) {
+    error = folder.write(cat(about, "start"), encode({{"reports", request.reports ? "1" : "0"}}),
+                         nonce());
   }
+  if (error != 0) return claim_unknown();
   ++claims_;
   const Place there =
       parse_place("claimed", worker_folder(request.owner), to.substr(to.rfind('/') + 1))
           .value_or(*place);
   auto now_there = seen_of(folder, *id, there);
-  if (!now_there) return now_there.error();
+  if (!now_there) return claim_unknown();
   api::ClaimedItem out{.item = view_of(*now_there), .granted_ttl = decision.change->alive.length};
   load(folder, *now_there, out.item);
+  if (!folder.sound()) return claim_unknown();
   record(*id, "item_claimed", now_there->record.item);
   return Answer(api::ClaimAnswer(std::move(out)));
 }
@@ -310,6 +320,7 @@ Result<api::ClaimAnswer> DirQueue::claim(const api::ClaimRequest& request) {
     for (const std::string& name : here->list("queue")) names.push_back(cat("queue/", name));
   }
   for (const std::string& name : here->list("later")) names.push_back(cat("later/", name));
+  if (auto ok = here->sound(); !ok) return ok.error();  // nothing seen is not nothing there
   for (const std::string& name : names) {
     auto claimed = try_claim(*here, request, name);
     if (!claimed) return claimed.error();
@@ -357,136 +368,8 @@ Result<api::Tended> DirQueue::tend(const core::QueueName& queue) {
   for (const std::string& stem : here->list("staged")) {
     if (here->there(cat("done/", stem))) roll_forward(*here, stem);
   }
+  if (auto ok = here->sound(); !ok) return ok.error();
   return tended;
-}
-
-// ---- looking
-
-api::QueueItem DirQueue::view_of(const Seen& seen) const {
-  api::QueueItem view{.id = seen.id,
-                      .item = seen.record.item,
-                      .labels = {},
-                      .unique = text_of(seen.put, "unique"),
-                      .put_by = text_of(seen.put, "put_by"),
-                      .put_at = wall_from_ms(static_cast<std::int64_t>(
-                          parse_digits(text_of(seen.put, "put_at_ms")).value_or(0))),
-                      .parent = text_of(seen.put, "parent"),
-                      .not_before = std::nullopt,
-                      .remaining = std::nullopt,
-                      .ttl = Millis(0),
-                      .live = core::live(seen.record),
-                      .payload = std::nullopt,
-                      .checkpoint = std::nullopt,
-                      .result = std::nullopt,
-                      .payload_bytes = 0};
-  for (std::size_t i = 0; i < api::kMostLabels; ++i) {
-    if (auto label = text_of(seen.put, cat("label", i)); !label.empty()) {
-      view.labels.push_back(std::move(label));
-    }
-  }
-  if (seen.record.item.state == core::ItemState::Claimed) {
-    view.ttl = seen.record.timers.alive.ttl.value_or(seen.record.item.limits.claim_ttl);
-    if (view.live) view.remaining = seen.record.timers.alive.remaining;
-  } else if (seen.place.time_ms) {
-    view.not_before = wall_from_ms(*seen.place.time_ms);
-    view.remaining = seen.record.timers.delay.remaining;
-  }
-  return view;
-}
-
-void DirQueue::load(const QueueFolder& folder, const Seen& seen, api::QueueItem& view) const {
-  std::string bytes;
-  if (folder.read(seen.place.path, bytes) == 0) {
-    view.payload_bytes = bytes.size();
-    view.payload = bytes;
-  }
-  for (std::uint64_t epoch = seen.place.epoch.number() + 1; epoch-- > 0 && !view.checkpoint;) {
-    if (folder.read(cat("about/", seen.place.suffix, "/e", epoch, ".checkpoint"), bytes) == 0) {
-      view.checkpoint = bytes;
-    }
-  }
-  if (seen.record.item.state != core::ItemState::Done) return;
-  const std::string stage = cat("staged/", stem_of(seen.place.suffix, seen.place.epoch));
-  if (folder.read(stage + "/result", bytes) == 0) view.result = bytes;
-}
-
-Result<std::optional<api::QueueItem>> DirQueue::show(const core::ItemId& id) {
-  using Answer = std::optional<api::QueueItem>;
-  auto here = folder(id.queue());
-  if (!here) {
-    if (here.error().code == Code::Invalid) return Answer();
-    return here.error();
-  }
-  auto seen = look(*here, id);
-  if (!seen) return seen.error();
-  if (!*seen) return Answer();
-  api::QueueItem view = view_of(**seen);
-  load(*here, **seen, view);
-  return Answer(std::move(view));
-}
-
-Result<std::vector<api::QueueItem>> DirQueue::list(const api::ItemPage& page) {
-  if (auto known = config(page.queue); !known) return known.error();
-  auto here = folder(page.queue);
-  if (!here) return here.error();
-  std::vector<Place> places;
-  const auto add = [&](const std::string& folder, const std::string& worker,
-                       const std::string& path) {
-    for (const std::string& name : here->list(path)) {
-      auto place = parse_place(folder, worker, name);
-      if (place && (!page.state || place->state == *page.state)) places.push_back(*place);
-    }
-  };
-  for (const std::string& worker : here->list("claimed")) {
-    add("claimed", worker, cat("claimed/", worker));
-  }
-  for (const char* folder : {"queue", "later", "parked", "failed", "cancelled", "done"}) {
-    add(folder, "", folder);
-  }
-  auto cursor = api::parse_cursor(page);
-  if (!cursor) return cursor.error();
-  std::ranges::sort(places, {}, [](const Place& place) {
-    return std::pair(group_of(place), std::string_view(place.suffix));
-  });
-  std::vector<api::QueueItem> out;
-  for (const Place& place : places) {
-    if (out.size() >= page.limit) break;
-    const auto at = std::pair(group_of(place), std::string_view(place.suffix));
-    if (at <= std::pair(cursor->group, std::string_view(cursor->suffix))) continue;
-    auto id = core::ItemId::parse(cat(page.queue.text(), "-", place.suffix));
-    if (!id) continue;
-    auto seen = seen_of(*here, *id, place);
-    if (!seen) continue;  // it moved on meanwhile
-    out.push_back(view_of(*seen));
-    os::FileFacts facts;
-    if (here->root().facts(place.path, facts) == 0) {
-      out.back().payload_bytes = static_cast<std::size_t>(facts.size);
-    }
-  }
-  return out;
-}
-
-Result<api::QueueCounts> DirQueue::count(const core::QueueName& queue) {
-  if (auto known = config(queue); !known) return known.error();
-  auto here = folder(queue);
-  if (!here) return here.error();
-  api::QueueCounts counts;
-  const auto waiting = here->list("queue");
-  counts.ready = waiting.size();
-  counts.waiting = waiting.size() + here->list("later").size();
-  for (const std::string& worker : here->list("claimed")) {
-    counts.claimed += here->list(cat("claimed/", worker)).size();
-  }
-  counts.parked = here->list("parked").size();
-  counts.failed = here->list("failed").size();
-  counts.done = here->list("done").size();
-  counts.finished = counts.done + counts.failed + here->list("cancelled").size();
-  if (!waiting.empty()) {
-    if (const auto at = here->changed(cat("queue/", waiting.front()))) {
-      counts.oldest = WallTime(std::chrono::floor<Millis>(*at));
-    }
-  }
-  return counts;
 }
 
 }  // namespace stint::queue

@@ -144,10 +144,24 @@ std::optional<Place> parse_place(const std::string& folder, const std::string& w
   return place;
 }
 
+Status QueueFolder::make_root(const std::string& path) {
+  return os::make_directories(path, kFolderMode);
+}
+
+// What is no folder or no file is not one of ours.
+int QueueFolder::looked(int error) const {
+  const bool absent = error == ENOENT || error == ENOTDIR || error == ELOOP || error == EISDIR;
+  const bool strange = error == EFBIG;  // nothing that we write is as large
+  if (error != 0 && !absent && !strange && fault_ == 0) fault_ = error;
+  return error;
+}
+
+Status QueueFolder::sound() const {
+  if (fault_ == 0) return {};
+  return os::file_error("reading the queue's directory", fault_);
+}
+
 int QueueFolder::open(const std::string& path, bool create, QueueFolder& out) {
-  if (create) {
-    if (auto made = os::make_directories(path, kFolderMode); !made) return EIO;
-  }
   if (const int error = os::Directory::open(path, out.root_); error != 0) return error;
   if (!create) return 0;
   for (const std::string_view folder : kFolders) {
@@ -159,7 +173,7 @@ int QueueFolder::open(const std::string& path, bool create, QueueFolder& out) {
 
 int QueueFolder::read(const std::string& path, std::string& content) const {
   os::FileFacts facts;
-  return root_.read(path, std::size_t{1} << 20U, content, facts);
+  return looked(root_.read(path, std::size_t{1} << 20U, content, facts));
 }
 
 std::optional<Notes> QueueFolder::notes(const std::string& path) const {
@@ -206,7 +220,10 @@ int QueueFolder::write(const std::string& path, std::string_view content,
 int QueueFolder::rename(const std::string& from, const std::string& to) const {
   if (const int error = root_.rename(from, to); error != 0) {
     // The reply to a rename that was carried out may be lost: then its target is there.
-    return error == ENOENT && there(to) ? sync_parent(to) : error;
+    if (error != ENOENT) return error;
+    os::FileFacts facts;
+    const int target = looked(root_.facts(to, facts));
+    return target == 0 ? sync_parent(to) : target;
   }
   if (const int error = sync_parent(to); error != 0) return error;
   return 0;
@@ -226,19 +243,20 @@ void QueueFolder::remove_all(const std::string& path) const {
 
 bool QueueFolder::there(const std::string& path) const {
   os::FileFacts facts;
-  return root_.facts(path, facts) == 0;
+  return looked(root_.facts(path, facts)) == 0;
 }
 
 std::optional<Nanos> QueueFolder::changed(const std::string& path) const {
   os::FileFacts facts;
-  if (root_.facts(path, facts) != 0) return std::nullopt;
+  if (looked(root_.facts(path, facts)) != 0) return std::nullopt;
   return facts.modified;
 }
 
 std::vector<std::string> QueueFolder::list(const std::string& path) const {
   os::Directory folder;
   std::vector<std::string> names;
-  if (root_.open_directory(path, folder) != 0 || folder.list(names) != 0) return {};
+  if (looked(root_.open_directory(path, folder)) != 0) return {};
+  if (looked(folder.list(names)) != 0) return {};
   std::ranges::sort(names);
   return names;
 }

@@ -54,10 +54,18 @@ std::string stem_of(const std::string& suffix, Token epoch);  // ITEM.eN
 // A label as a folder's name.
 std::string worker_folder(const Owner& owner);
 
-// One queue's folder. Every call answers with an errno.
+// One queue's folder, for one call. Every call answers with an errno, or keeps it: what could not
+// be looked at is not "not there".
 class QueueFolder {
  public:
+  static Status make_root(const std::string& path);
   static int open(const std::string& path, bool create, QueueFolder& out);
+
+  // The first errno of all looks so far that does not say that something is absent; zero: none. Who
+  // says that something is not there, or decides by that, asks this first.
+  int fault() const { return fault_; }
+  // The same as an error: nothing was changed because of it.
+  Status sound() const;
 
   int read(const std::string& path, std::string& content) const;
   std::optional<Notes> notes(const std::string& path) const;
@@ -83,7 +91,9 @@ class QueueFolder {
  private:
   // Written and synced, not in place yet; gone again if that failed.
   int stage(const std::string& path, std::string_view content) const;
+  int looked(int error) const;
   os::Directory root_;
+  mutable int fault_ = 0;
 };
 
 }  // namespace stint::queue

@@ -205,6 +205,8 @@ Result<DirQueue::Seen> DirQueue::seen_of(const QueueFolder& folder, const core::
     }
   }
   seen.next = Token(highest);
+  // Judged by all that is there, or not at all.
+  if (auto ok = folder.sound(); !ok) return ok.error();
   return seen;
 }
 
@@ -213,12 +215,16 @@ Result<std::optional<DirQueue::Seen>> DirQueue::look(const QueueFolder& folder,
   using Answer = std::optional<Seen>;
   for (int tries = 0; tries < kMostLooks; ++tries) {
     // Without this note there is no such item, or it was dropped; with it, it is being moved.
-    if (!folder.there(cat("about/", id.suffix(), "/put"))) return Answer();
+    const bool there = folder.there(cat("about/", id.suffix(), "/put"));
+    if (auto ok = folder.sound(); !ok) return ok.error();
+    if (!there) return Answer();
     if (tries > 0) os::pause_for(Millis(1));
     const auto place = find(folder, id.suffix());
+    if (auto ok = folder.sound(); !ok) return ok.error();
     if (!place) continue;
     auto seen = seen_of(folder, id, *place);
     if (!seen) {
+      if (auto ok = folder.sound(); !ok) return ok.error();
       if (!folder.there(place->path)) continue;  // it was dropped, or moved, meanwhile
       return seen.error();
     }

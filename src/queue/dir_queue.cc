@@ -52,6 +52,9 @@ std::string DirQueue::folder_path(const core::QueueName& queue) const {
 
 Result<QueueFolder> DirQueue::folder(const core::QueueName& queue, bool create) const {
   QueueFolder out;
+  if (create) {
+    if (auto made = QueueFolder::make_root(folder_path(queue)); !made) return made.error();
+  }
   const int error = QueueFolder::open(folder_path(queue), create, out);
   if (error == ENOENT) return api::unknown_queue(queue);
   if (error != 0) return fault(cat("opening ", quoted(folder_path(queue))), error);
@@ -128,7 +131,11 @@ Result<bool> DirQueue::move(const QueueFolder& folder, Seen& seen, const core::I
   }
   const bool notes_only = std::holds_alternative<core::StartItem>(verb) ||
                           std::holds_alternative<core::CheckpointItem>(verb);
-  if (notes_only) return folder.there(seen.place.path);
+  if (notes_only) {
+    const bool there = folder.there(seen.place.path);
+    if (auto ok = folder.sound(); !ok) return Error{Code::UnknownOutcome, ok.error().message};
+    return there;
+  }
   if (const int error = note_move(folder, seen, verb, change); error != 0) {
     if (error == EEXIST || error == ENOENT) return false;
     return fault(cat("writing beside ", quoted(seen.id.text())), error);
@@ -249,6 +256,7 @@ Result<api::ItemAnswer> DirQueue::start(const api::ItemRef& ref, bool reports) {
 
 Result<api::ItemAnswer> DirQueue::renew(const api::ItemRef& ref, Millis ttl) {
   if (auto ok = api::check_ref(ref); !ok) return ok.error();
+  if (auto ok = api::check_length("a ttl", ttl); !ok) return ok.error();
   return answer(ref.id, core::RenewItem{ref.epoch, ttl}, nullptr);
 }
 
@@ -276,6 +284,7 @@ Result<api::ItemAnswer> DirQueue::fail(const api::ItemRef& ref, const std::strin
                                        std::optional<Millis> later) {
   if (auto ok = api::check_ref(ref); !ok) return ok.error();
   if (auto ok = api::check_why(why, false); !ok) return ok.error();
+  if (auto ok = api::check_length("'later'", later.value_or(Millis(0))); !ok) return ok.error();
   auto done = answer(ref.id, core::FailItem{ref.epoch, why, later}, nullptr);
   if (done && std::holds_alternative<api::ItemDone>(*done)) {
     record(ref.id, later ? "item_put_off" : "item_failed",
@@ -331,19 +340,25 @@ int DirQueue::stage(const QueueFolder& folder, const Seen& seen, const api::Comp
 // somebody else stopped: each rename is of a name that is there once.   G10
 void DirQueue::roll_forward(const QueueFolder& folder, const std::string& stem) {
   const std::string stage = cat("staged/", stem);
-  for (const std::string& name : folder.list(stage)) {
-    if (!name.starts_with("then.") || name.ends_with(".put")) continue;
-    const std::string suffix = name.substr(5, core::ItemId::kSuffix);
-    auto queue = core::QueueName::parse(name.substr(5 + core::ItemId::kSuffix + 1));
-    if (!queue) continue;
-    auto target = this->folder(*queue);
+  const std::vector<std::string> names = folder.list(stage);
+  for (const std::string& name : names) {
+    // then.ITEM.QUEUE, and what is written beside it; anything else is not ours.
+    constexpr std::size_t kQueueAt = 5 + core::ItemId::kSuffix + 1;
+    const bool noted = std::ranges::binary_search(names, cat(name, ".put"));
+    if (!noted || !name.starts_with("then.") || name.size() <= kQueueAt) continue;
+    const auto id =
+        core::ItemId::parse(cat(name.substr(kQueueAt), "-", name.substr(5, core::ItemId::kSuffix)));
+    if (!id || name[kQueueAt - 1] != '.') continue;
+    const core::QueueName& queue = id->queue();
+    const std::string& suffix = id->suffix();
+    auto target = this->folder(queue);
     if (!target) continue;  // the queue was taken away by hand: it waits for it
     std::string put;
     if (folder.read(cat(stage, "/", name, ".put"), put) != 0) continue;
     target->make(cat("about/", suffix));
     if (target->write(cat("about/", suffix, "/put"), put, nonce()) != 0) continue;
-    const std::string up = cat("../", queue->text(), "/queue/", suffix, ".e0");
-    if (folder.rename(cat(stage, "/", name), up) == 0) wakes_.touch(queue->text());
+    const std::string up = cat("../", queue.text(), "/queue/", suffix, ".e0");
+    if (folder.rename(cat(stage, "/", name), up) == 0) wakes_.touch(queue.text());
   }
 }
 
@@ -385,7 +400,7 @@ Result<api::ItemAnswer> DirQueue::order(const core::ItemId& id, const core::Item
   auto done = answer(id, with_id, nullptr);
   if (done && std::holds_alternative<api::ItemDone>(*done)) {
     const core::Item& item = std::get<api::ItemDone>(*done).item.item;
-    record(id, cat("item_", core::word(order.what)), item);
+    record(id, core::event_word(order.what), item);
     wakes_.touch(id.text());
     wakes_.touch(id.queue().text());
   }

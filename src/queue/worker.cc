@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "api/telling.h"
 #include "base/text.h"
 #include "holder/keeper.h"
 #include "os/fd.h"
@@ -201,6 +202,7 @@ class Worker {
 
   void supervise(const api::ClaimedItem& claimed, const api::ItemRef& ref, ItemLeases& both,
                  holder::Taken& with, Millis granted) {
+    granted_ = granted;
     const core::HoldSettings settings = settings_for(granted);
     std::vector<holder::Kept> kept = {
         {.grip = {ResourceName::parse(ref.id.text()).value(), ref.epoch, Claim::make(random_),
@@ -258,6 +260,43 @@ class Worker {
     return cat("exit code ", WEXITSTATUS(status));
   }
 
+  // A late word counts until somebody else claims the item, and nobody does before the claim has
+  // run out.
+  Result<api::ItemAnswer> tell_end(const api::ItemRef& ref, int code, int wait_status) {
+    const api::Retelling how{
+        .clock = clock_,
+        .until = clock_.mono() + granted_,
+        .wait = [this](MonoTime until) { return wait_to_retell(until); },
+        .say =
+            [&](const Error& error) {
+              tell(cat(ref.id.text(), ": its end is told again: ", error.message));
+            }};
+    return api::tell_until_heard<api::ItemAnswer>(
+               how,
+               [&]() -> Result<api::ItemAnswer> {
+                 if (code == 0) {
+                   return queue_.complete({.ref = ref, .result = std::nullopt, .then = {}});
+                 }
+                 if (code == kLater) return queue_.fail(ref, "later (exit code 75)", Millis(0));
+                 return queue_.fail(ref, why_of(wait_status), std::nullopt);
+               })
+        .answer;
+  }
+
+  // False: told to stop a second time.
+  bool wait_to_retell(MonoTime until) {
+    os::wait_readable({signals_.fd()}, until);
+    while (const auto received = signals_.take()) {
+      if (!ends(received->number)) continue;
+      if (end_.interrupted) return false;
+      end_.interrupted = received->number;
+      tell(
+          "told to stop: the store is still to be told how the item ended; a second signal ends "
+          "that");
+    }
+    return true;
+  }
+
   // What the store is told. Of a claim that is lost, or whose work cannot be seen dead: nothing.
   void report(const api::ItemRef& ref, const holder::RunEnd& end) {
     using How = holder::RunEnd::How;
@@ -275,10 +314,7 @@ class Worker {
     }
     const bool good = end.how == How::Exited && WIFEXITED(end.wait_status);
     const int code = good ? WEXITSTATUS(end.wait_status) : -1;
-    Result<api::ItemAnswer> answer =
-        code == 0        ? queue_.complete({.ref = ref, .result = std::nullopt, .then = {}})
-        : code == kLater ? queue_.fail(ref, "later (exit code 75)", Millis(0))
-                         : queue_.fail(ref, why_of(end.wait_status), std::nullopt);
+    const Result<api::ItemAnswer> answer = tell_end(ref, code, end.wait_status);
     if (!answer) {
       ++end_.lost;
       tell(cat(ref.id.text(), ": its end could not be told: ", answer.error().message));
@@ -309,6 +345,7 @@ class Worker {
   WorkEnd end_;
   MonoTime idle_since_{};
   MonoTime sent_at_{};
+  Millis granted_{0};       // of the claim at hand
   Millis ttl_{0};           // of the claim at hand; zero: as long as before
   bool begun_ = false;      // the store has answered once
   bool with_empty_ = true;  // the last tree was seen empty

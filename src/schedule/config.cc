@@ -182,9 +182,7 @@ class JobReader {
     auto tz = text("tz");
     if (!tz) return tz.error();
     rule.tz = tz->value_or("");
-    const std::string zone = !rule.expression.zone.empty() ? rule.expression.zone
-                             : rule.tz.empty()             ? "UTC"
-                                                           : rule.tz;
+    const std::string zone = core::zone_name(rule.expression, rule.tz);
     auto clock = find_zone_(zone);
     const toml::node* where = table_.get("tz");
     if (!clock) return wrong(where == nullptr ? node : *where, "tz", clock.error().message);

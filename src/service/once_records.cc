@@ -7,7 +7,6 @@
 namespace stint::service {
 namespace {
 
-constexpr std::string_view kPrefix = "once/";
 constexpr std::size_t kRoom = 3900;  // of the 4 KiB that a record has
 
 std::string encode(const KeptAnswer& answer) {
@@ -46,7 +45,7 @@ Error damaged(const Error& error) {
 
 }  // namespace
 
-std::string once_key(const api::Once& once) { return cat(kPrefix, once.key); }
+std::string once_key(const api::Once& once) { return cat(kAnswerPrefix, once.key); }
 
 store::Step keep_answer(const api::Once& once, const KeptAnswer& answer) {
   KeptAnswer kept = answer;
@@ -165,7 +164,7 @@ Status OnceService::forget(const api::Once& once) {
 Status sweep_once(store::Store& store) {
   std::string after;
   while (true) {
-    auto reading = store.scan({.prefix = std::string(kPrefix),
+    auto reading = store.scan({.prefix = std::string(kAnswerPrefix),
                                .after = after,
                                .limit = store::Store::kMaxSteps,
                                .backwards = false});

@@ -1,5 +1,5 @@
 // Answers that are kept for who asks again with the same idempotency key (api/once.h): one record
-// `once/K`, written in the same commit as what was done, with a timer; sweep_once() removes those
+// `answer/K`, written in the same commit as what was done, with a timer; sweep_once() removes those
 // whose timer has fired.
 #pragma once
 
@@ -15,6 +15,7 @@
 
 namespace stint::service {
 
+constexpr std::string_view kAnswerPrefix = "answer/";
 std::string once_key(const api::Once& once);
 
 struct KeptAnswer {

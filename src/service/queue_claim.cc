@@ -198,10 +198,7 @@ bool QueueService::due_for_tending(const core::QueueName& queue) {
 
 Result<api::ClaimAnswer> QueueService::claim(const api::ClaimRequest& request) {
   if (auto ok = api::check_claim(request); !ok) return ok.error();
-  if (request.ttl.count() != 0 && request.ttl < store_.capabilities().smallest_ttl) {
-    return invalid(cat("a ttl of ", format_duration(request.ttl), " is too short for this store; ",
-                       format_duration(store_.capabilities().smallest_ttl), " is the least"));
-  }
+  if (auto ok = check_time("a ttl", request.ttl); !ok) return ok.error();
   if (auto known = config(request.queue); !known) return known.error();
   const core::ClaimItem bid{.owner = request.owner,
                             .claim = request.claim.hash(),

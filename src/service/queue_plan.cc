@@ -80,7 +80,6 @@ void plan_pace(std::vector<Step>& steps, const core::ItemId& id, const Timer& se
 }
 
 std::string_view event_kind(const core::ItemVerb& verb, const core::ItemChange& change) {
-  using What = core::ItemOrder::What;
   if (std::holds_alternative<core::ClaimItem>(verb)) return "item_claimed";
   if (std::holds_alternative<core::CompleteItem>(verb)) return "item_completed";
   if (std::holds_alternative<core::ReleaseItem>(verb)) return "item_released";
@@ -90,17 +89,8 @@ std::string_view event_kind(const core::ItemVerb& verb, const core::ItemChange& 
   if (std::holds_alternative<core::TendItem>(verb)) {
     return change.item.state == core::ItemState::Parked ? "item_parked" : "item_requeued";
   }
-  if (const auto* order = std::get_if<core::ItemOrder>(&verb)) {
-    switch (order->what) {
-      case What::Park: return "item_parked";
-      case What::Requeue: return "item_requeued";
-      case What::Reassign: return "item_reassigned";
-      case What::Cancel: return "item_cancelled";
-      case What::Replay: return "item_replayed";
-      case What::Drop: return "item_dropped";
-    }
-  }
-  return {};
+  const auto* order = std::get_if<core::ItemOrder>(&verb);
+  return order != nullptr ? core::event_word(order->what) : std::string_view();
 }
 
 }  // namespace

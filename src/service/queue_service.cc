@@ -300,11 +300,17 @@ Result<api::ItemAnswer> QueueService::start(const api::ItemRef& ref, bool report
   return answer(ref.id, core::StartItem{ref.epoch, reports});
 }
 
+// Zero: as long as before, or none.
+Status QueueService::check_time(std::string_view what, Millis length) const {
+  if (auto ok = api::check_length(what, length); !ok) return ok;
+  if (length.count() == 0 || length >= store_.capabilities().smallest_ttl) return {};
+  return invalid(cat(what, " of ", format_duration(length), " is too short for this store; ",
+                     format_duration(store_.capabilities().smallest_ttl), " is the least"));
+}
+
 Result<api::ItemAnswer> QueueService::renew(const api::ItemRef& ref, Millis ttl) {
   if (auto ok = api::check_ref(ref); !ok) return ok.error();
-  if (ttl.count() != 0 && ttl < store_.capabilities().smallest_ttl) {
-    return invalid(cat("a ttl of ", format_duration(ttl), " is too short for this store"));
-  }
+  if (auto ok = check_time("a ttl", ttl); !ok) return ok.error();
   return answer(ref.id, core::RenewItem{ref.epoch, ttl});
 }
 
@@ -365,6 +371,7 @@ Result<api::ItemAnswer> QueueService::fail(const api::ItemRef& ref, const std::s
                                            std::optional<Millis> later) {
   if (auto ok = api::check_ref(ref); !ok) return ok.error();
   if (auto ok = api::check_why(why, false); !ok) return ok.error();
+  if (auto ok = api::check_length("'later'", later.value_or(Millis(0))); !ok) return ok.error();
   return answer(ref.id, core::FailItem{ref.epoch, why, later});
 }
 
@@ -375,6 +382,7 @@ Result<api::ItemAnswer> QueueService::release(const api::ItemRef& ref) {
 
 Result<api::ItemAnswer> QueueService::order(const core::ItemId& id, const core::ItemOrder& order) {
   if (auto ok = api::check_order(order); !ok) return ok.error();
+  if (auto ok = check_time("a time", order.hold); !ok) return ok.error();
   core::ItemOrder with_id = order;
   if (with_id.id.empty()) with_id.id = random_.id_hex();
   std::optional<Seen> dropped;

@@ -126,6 +126,7 @@ class QueueService final : public api::Queue {
   void note_stale(const core::ItemId& id, const core::ItemVerb& verb, core::ItemCause cause,
                   const core::Item* item);
   Status clean_up(const Seen& dropped);
+  Status check_time(std::string_view what, Millis length) const;
   // The item's record is the first step.
   Result<std::vector<store::Step>> plan_put(const core::ItemId& id, const api::PutRequest& request,
                                             const core::ItemLimits& limits,

@@ -18,7 +18,7 @@
 //   quiet/H       refusals at a target (H: its hash) since the last line in the ledger; its timer
 //                 says how long there is no other line
 //   key/ID        a key of the server, hashed                     (service/key_service.h)
-//   once/K        the answer to a request with an idempotency key (service/once_records.h)
+//   answer/K      the answer to a request with an idempotency key (service/once_records.h)
 //   ev/N          the ledger
 #pragma once
 

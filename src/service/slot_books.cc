@@ -32,15 +32,17 @@ Result<core::Job> SlotService::order(const core::JobRule& rule, const Order& dec
     if (!decision) return decision.error();
     if (!*decision) return look->job.value_or(core::Job{});
     Plan plan = plan_of(*look, rule, **decision);
-    api::Event line = event;
-    line.at = look->now;
-    plan.steps.push_back(append_event(line));
-    plan.steps.push_back(bell_step(look->now));
+    if (!plan.more) {
+      api::Event line = event;
+      line.at = look->now;
+      plan.steps.push_back(append_event(line));
+      plan.steps.push_back(bell_step(look->now));
+    }
     auto answer = store_.commit(plan.steps, store::Sync::Durable);
     if (!answer) return answer.error();
     if (const auto* done = std::get_if<store::Committed>(&*answer)) {
       ledger_.appended(done->revision);
-      return std::move((*decision)->after);
+      if (!plan.more) return std::move((*decision)->after);
     }
   }
   return job_too_busy(rule.name);
@@ -133,10 +135,11 @@ Status SlotService::resume(const core::JobRule& rule, const std::string& by) {
     if (!look.job || !look.job->paused) return none;
     core::JobDecision decision = core::decide_job(look.job, rule, sight_of(look, ""));
     if (decision.config_differs) return differs(rule.name);
+    decision.assign = false;
+    if (decision.more) return std::optional(decision);
     decision.after.paused = false;
     decision.after.pause.reset();
     decision.after.due_by.clear();
-    decision.assign = false;
     return std::optional(decision);
   };
   auto job = order(rule, decide, event);

@@ -14,8 +14,15 @@ void SlotService::LeaseLook::expect(std::vector<Step>& steps) const {
   pulse.expect = alive == 0 ? store::Expect::Absent : store::Expect::Seen;
   pulse.version = alive;
   if (record.timers.alive.state != TimerState::None) pulse.demand = record.timers.alive.state;
+  // max_hold may end it between the look and the commit, too.
+  Step longest;
+  longest.key = cap_key(resource);
+  longest.expect = cap == 0 ? store::Expect::Absent : store::Expect::Seen;
+  longest.version = cap;
+  if (record.timers.cap.state != TimerState::None) longest.demand = record.timers.cap.state;
   steps.push_back(std::move(owner));
   steps.push_back(std::move(pulse));
+  steps.push_back(std::move(longest));
 }
 
 Step set_record(std::string key, std::string value, store::Version seen) {

@@ -26,6 +26,7 @@ struct SlotService::LeaseLook {
   std::string resource;
   store::Version own = 0;
   store::Version alive = 0;
+  store::Version cap = 0;
   bool held_with(Token token) const {
     return record.own && record.own->token == token && core::state_of(record) == core::State::Held;
   }
@@ -44,6 +45,7 @@ struct SlotService::JobLook {
 
 struct SlotService::Plan {
   std::vector<store::Step> steps;
+  bool more = false;  // core::JobDecision::more
 };
 
 store::Step set_record(std::string key, std::string value, store::Version seen);

@@ -1,6 +1,7 @@
 #include "service/slot_service.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "service/slot_plan.h"
 
@@ -40,6 +41,7 @@ Result<SlotService::LeaseLook> SlotService::lease_in(const std::vector<store::En
   look.resource = entries[at].key.substr(own_key("").size());
   look.own = entries[at].version;
   look.alive = entries[at + 1].version;
+  look.cap = entries[at + 2].version;
   look.record.timers.alive = entries[at + 1].timer;
   look.record.timers.cap = entries[at + 2].timer;
   if (!entries[at].present()) return look;
@@ -128,6 +130,7 @@ core::JobSight SlotService::sight_of(const JobLook& look, const std::string& sch
 SlotService::Plan SlotService::plan_of(const JobLook& look, const core::JobRule& rule,
                                        const core::JobDecision& decision) {
   Plan plan;
+  plan.more = decision.more;
   Step record = set_record(job_key(look.name), encode(decision.after), look.version);
   if (decision.assign) {
     record.timer = Step::TimerOp::Start;
@@ -160,8 +163,24 @@ struct SlotService::Batch {
   std::vector<std::size_t> open;  // not decided yet
   std::vector<Plan> plans;        // beside `asks`
   std::vector<api::Decided> decided;
+  std::vector<api::Decided> before;  // what earlier commits for the same ask have ended
   int unknowns = 0;
+
+  void done(std::size_t i);
 };
+
+void SlotService::Batch::done(std::size_t i) {
+  api::Decided& so_far = before[i];
+  std::ranges::move(decided[i].ended, std::back_inserter(so_far.ended));
+  std::ranges::move(decided[i].retried, std::back_inserter(so_far.retried));
+  if (plans[i].more) {
+    open.push_back(i);
+    return;
+  }
+  decided[i].ended = std::move(so_far.ended);
+  decided[i].retried = std::move(so_far.retried);
+  out[i] = std::move(decided[i]);
+}
 
 void SlotService::commit_plans(Batch& batch, const std::vector<std::size_t>& which) {
   std::vector<Step> steps;
@@ -185,7 +204,7 @@ void SlotService::commit_plans(Batch& batch, const std::vector<std::size_t>& whi
   }
   if (const auto* done = std::get_if<store::Committed>(&*answer)) {
     ledger_.appended(done->revision);
-    for (const std::size_t i : which) batch.out[i] = std::move(batch.decided[i]);
+    for (const std::size_t i : which) batch.done(i);
     return;
   }
   if (which.size() == 1) {
@@ -223,7 +242,8 @@ void SlotService::decide_batch(Batch& batch, const std::string& scheduler) {
                         .retried = std::move(decision.retried),
                         .dropped = std::move(decision.dropped)};
     if (!decision.changed) {
-      batch.out[i] = std::move(batch.decided[i]);
+      batch.plans[i] = {};
+      batch.done(i);
       continue;
     }
     const std::size_t more = batch.plans[i].steps.size();
@@ -245,7 +265,8 @@ std::vector<Result<api::Decided>> SlotService::decide(const std::vector<api::Dec
               .out = found,
               .open = {},
               .plans = std::vector<Plan>(asks.size()),
-              .decided = std::vector<api::Decided>(asks.size())};
+              .decided = std::vector<api::Decided>(asks.size()),
+              .before = std::vector<api::Decided>(asks.size())};
   for (std::size_t first = 0; first < asks.size(); first += kAtOnce) {
     for (std::size_t i = first; i < std::min(first + kAtOnce, asks.size()); ++i) {
       if (auto ok = check_job_name(asks[i].rule->name); !ok) {
@@ -275,7 +296,9 @@ Status SlotService::keep(const std::string& job) {
   step.ttl = kAssignment;
   auto answer = store_.commit({step}, store::Sync::Relaxed);
   if (!answer) return answer.error();
-  return {};
+  if (std::holds_alternative<store::Committed>(*answer)) return {};
+  return Error{Code::Lost, cat("what is due of job ", quoted(job),
+                               " is no longer kept for one scheduler: anybody may start it")};
 }
 
 }  // namespace stint::service

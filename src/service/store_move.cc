@@ -1,6 +1,7 @@
 #include "service/store_move.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 
 #include "base/text.h"
@@ -8,6 +9,7 @@
 #include "service/fence_records.h"
 #include "service/key_service.h"
 #include "service/ledger.h"
+#include "service/once_records.h"
 #include "service/queue_records.h"
 #include "service/slot_records.h"
 
@@ -20,14 +22,16 @@ constexpr std::string_view kOwnPrefix = "own/";
 constexpr std::string_view kHistoryPrefix = "hist/";
 constexpr std::size_t kResourcesInCommit = 20;  // three records each, below kMaxSteps
 
-Step set_record(std::string key, std::string value) {
-  Step step;
-  step.kind = Step::Kind::Set;
-  step.key = std::move(key);
-  step.value = std::move(value);
-  step.timer = Step::TimerOp::Stop;
-  return step;
-}
+// Everything that moves, besides the leases.
+constexpr std::array kFencePrefixes = {kSealedPrefix, kFencePrefix, kActPrefix, kKeyPrefix};
+constexpr std::array kSchedulePrefixes = {kJobPrefix, kSlotPrefix, kSkipPrefix, kOncePrefix,
+                                          kAnswerPrefix};
+// Beside the items themselves: what finds them, and their contents.
+constexpr std::array<std::string_view, 6> kBesidePrefixes = {kQueuePrefix, "due/",  "to/",
+                                                             "uniq/",      "blob/", "stop/"};
+constexpr std::array<std::string_view, 4> kItemPrefixes = {"ready/", "later/", "parked/", "ended/"};
+// Stay behind, or end; one that stands in the new store is of a life of its own.
+constexpr std::array<std::string_view, 3> kOtherPrefixes = {kOwnPrefix, kHistoryPrefix, "claimed/"};
 
 // True: done. A conflict on a meta record means that somebody else changed it meanwhile.
 Result<store::Committed> commit(store::Store& store, const std::vector<Step>& steps) {
@@ -93,6 +97,8 @@ class Mover {
   Status prepare_new();
   Status copy_leases();
   Status copy_records(std::string_view prefix, std::size_t& count);
+  Status check_empty();
+  Step set_record(std::string key, std::string value) const;
   Status open_new(Anchors* to_anchors, Random& random);
 
   store::Store& from_;
@@ -101,9 +107,20 @@ class Mover {
   const Move& move_;
   Life old_;
   Life new_;
+  bool arriving_ = false;  // an earlier move was cut short: what it has written is written again
   Token highest_;
   Moved moved_;
 };
+
+Step Mover::set_record(std::string key, std::string value) const {
+  Step step;
+  step.kind = Step::Kind::Set;
+  step.key = std::move(key);
+  step.value = std::move(value);
+  step.timer = Step::TimerOp::Stop;
+  step.expect = arriving_ ? store::Expect::Any : store::Expect::Absent;
+  return step;
+}
 
 Result<Moved> Mover::run(Anchors* to_anchors, Random& random) {
   if (auto done = prepare_new(); !done) return done.error();
@@ -114,36 +131,50 @@ Result<Moved> Mover::run(Anchors* to_anchors, Random& random) {
   }
   if (auto done = copy_leases(); !done) return done.error();
   if (auto done = copy_records(kHistoryPrefix, moved_.grants); !done) return done.error();
-  for (const std::string_view prefix : {kSealedPrefix, kFencePrefix, kActPrefix, kKeyPrefix}) {
+  for (const std::string_view prefix : kFencePrefixes) {
     if (auto done = copy_records(prefix, moved_.fences); !done) return done.error();
   }
-  for (const std::string_view prefix : {kJobPrefix, kSlotPrefix, kSkipPrefix, kOncePrefix}) {
+  for (const std::string_view prefix : kSchedulePrefixes) {
     if (auto done = copy_records(prefix, moved_.slots); !done) return done.error();
   }
-  // Beside the items themselves: what finds them, and their contents.
   std::size_t beside = 0;
-  for (const std::string_view prefix :
-       {kQueuePrefix, std::string_view("due/"), std::string_view("to/"), std::string_view("uniq/"),
-        std::string_view("blob/"), std::string_view("stop/")}) {
+  for (const std::string_view prefix : kBesidePrefixes) {
     if (auto done = copy_records(prefix, beside); !done) return done.error();
   }
-  for (const std::string_view prefix : {"ready/", "later/", "parked/", "ended/"}) {
+  for (const std::string_view prefix : kItemPrefixes) {
     if (auto done = copy_records(prefix, moved_.items); !done) return done.error();
   }
   if (auto done = open_new(to_anchors, random); !done) return done.error();
   return moved_;
 }
 
-// Nothing is written into a store that has leases of its own.
+// Only the store's own meta record and its ledger may be there: a job's record that is replaced
+// would set its cursor back.   G9
+Status Mover::check_empty() {
+  const auto look = [&](const auto& prefixes) -> Status {
+    for (const std::string_view prefix : prefixes) {
+      auto any = to_.scan({.prefix = std::string(prefix), .after = "", .limit = 1});
+      if (!any) return any.error();
+      if (any->entries.empty()) continue;
+      return invalid(cat("the store ", move_.to_name, " has records of its own (",
+                         quoted(printable(any->entries.front().key)),
+                         "); move into an empty one. Nothing was changed"));
+    }
+    return {};
+  };
+  if (auto ok = look(kOtherPrefixes); !ok) return ok;
+  if (auto ok = look(kFencePrefixes); !ok) return ok;
+  if (auto ok = look(kSchedulePrefixes); !ok) return ok;
+  if (auto ok = look(kBesidePrefixes); !ok) return ok;
+  return look(kItemPrefixes);
+}
+
 Status Mover::prepare_new() {
   auto life = read_life(to_);
   if (!life) return life.error();
-  const bool arriving = *life && (*life)->meta.arriving_from == move_.from_name;
-  auto any = to_.scan({.prefix = std::string(kOwnPrefix), .after = "", .limit = 1});
-  if (!any) return any.error();
-  if (!arriving && !any->entries.empty()) {
-    return invalid(
-        cat("the store ", move_.to_name, " has leases of its own; move into an empty one"));
+  arriving_ = *life && (*life)->meta.arriving_from == move_.from_name;
+  if (!arriving_) {
+    if (auto empty = check_empty(); !empty) return empty;
   }
   if (*life) new_ = **life;
   return {};

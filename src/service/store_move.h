@@ -32,7 +32,7 @@ struct Moved {
 };
 
 // Code::Held: one of the leases is not free, or an item is claimed; nothing was changed. `to` must
-// have no leases.
+// have no records of its own.
 Result<Moved> move_leases(store::Store& from, store::Store& to, Anchors* to_anchors, Random& random,
                           const Clock& clock, const Move& move);
 

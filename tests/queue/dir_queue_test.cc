@@ -1,9 +1,13 @@
 // The directory queue: plain files, one rename a step.
 #include "queue/dir_queue.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "base/text.h"
@@ -250,6 +254,146 @@ TEST_F(DirQueueTest, NoProgressEndsAClaimAndTheSuccessorGetsTheCheckpoint) {
   EXPECT_EQ(next->item.checkpoint, "page 40");
   EXPECT_EQ(next->item.item.progress, "p40");
   EXPECT_EQ(next->item.item.reason, core::Reason::Stalled);
+}
+
+TEST_F(DirQueueTest, OrdersAreToldUnderTheirNames) {
+  const core::ItemId id = put("a");
+  const std::pair<What, const char*> orders[] = {
+      {What::Park, "item_parked"},         {What::Requeue, "item_requeued"},
+      {What::Reassign, "item_reassigned"}, {What::Cancel, "item_cancelled"},
+      {What::Replay, "item_replayed"},     {What::Cancel, "item_cancelled"},
+      {What::Drop, "item_dropped"}};
+  for (const auto& [what, kind] : orders) {
+    const auto done = queue_.order(
+        id, {.what = what, .expected = {}, .why = "w", .by = "op", .id = {}, .to = {}, .hold = {}});
+    ASSERT_EQ(lost(done), ItemCause::None) << kind;
+    EXPECT_EQ(events_.all.back().kind, kind);
+  }
+}
+
+TEST_F(DirQueueTest, NoTimeIsLongerThanAYear) {
+  put("a");
+  const auto claimed = claim();
+  ASSERT_TRUE(claimed);
+  const Millis ten_years = kHour * 24 * 3650;
+  EXPECT_EQ(queue_.renew(ref(*claimed), ten_years).error().code, Code::Invalid);
+  EXPECT_EQ(queue_.fail(ref(*claimed), "w", ten_years).error().code, Code::Invalid);
+  const auto kept = queue_.order(claimed->item.id, {.what = What::Reassign,
+                                                    .expected = claimed->item.item.epoch,
+                                                    .why = "w",
+                                                    .by = "op",
+                                                    .id = {},
+                                                    .to = Owner::parse("bob").value(),
+                                                    .hold = ten_years});
+  EXPECT_EQ(kept.error().code, Code::Invalid);
+  EXPECT_EQ(state(claimed->item.id), ItemState::Claimed);
+}
+
+// Few descriptors left: the n-th look fails with EMFILE.
+class FewDescriptors {
+ public:
+  explicit FewDescriptors(rlim_t left) {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    rlimit few = before_;
+    const int next = ::open("/", O_RDONLY | O_CLOEXEC);
+    ::close(next);
+    few.rlim_cur = static_cast<rlim_t>(next) + left;
+    ::setrlimit(RLIMIT_NOFILE, &few);
+  }
+  ~FewDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+  FewDescriptors(const FewDescriptors&) = delete;
+  FewDescriptors& operator=(const FewDescriptors&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+bool is_fault(const Error& error) {
+  return error.code == Code::Unavailable || error.code == Code::UnknownOutcome;
+}
+
+TEST_F(DirQueueTest, WhatCannotBeLookedAtIsNotCalledAbsent) {
+  const core::ItemId waiting = put("a");
+  for (rlim_t left = 0; left < 6; ++left) {
+    SCOPED_TRACE(left);
+    const FewDescriptors few(left);
+    const auto claimed = queue_.claim({.queue = name(),
+                                       .owner = Owner::parse("ann").value(),
+                                       .claim = Claim::make(random_),
+                                       .ttl = kHour});
+    if (claimed) {
+      EXPECT_TRUE(std::holds_alternative<api::ClaimedItem>(*claimed));
+      break;
+    }
+    ASSERT_TRUE(is_fault(claimed.error())) << claimed.error().message;
+    if (claimed.error().code == Code::UnknownOutcome) break;
+    const auto shown = queue_.show(waiting);
+    EXPECT_TRUE(shown ? shown->has_value() : is_fault(shown.error()));
+    const auto counted = queue_.count(name());
+    EXPECT_TRUE(counted ? counted->waiting == 1 : is_fault(counted.error()));
+    const auto renewed = queue_.renew({waiting, Token(1)}, kHour);  // refused: it is not claimed
+    EXPECT_TRUE(renewed ? lost(renewed) != ItemCause::NotThere : is_fault(renewed.error()));
+    const auto known = queue_.queues();
+    EXPECT_TRUE(known ? known->size() == 1 : is_fault(known.error()));
+  }
+}
+
+// EVIDENCE-OF: G10
+TEST_F(DirQueueTest, AUniqueKeyIsNotForgottenWhileItsItemCannotBeLookedAt) {
+  const auto put_once = [&] {
+    return queue_.put({.queue = name(),
+                       .payload = "x",
+                       .priority = 0,
+                       .delay = {},
+                       .unique = "key",
+                       .labels = {},
+                       .by = "t",
+                       .limits = core::ItemLimits{},
+                       .create = true});
+  };
+  const core::ItemId first = put_once().value().id;
+  ASSERT_TRUE(claim());
+  for (rlim_t left = 0; left < 6; ++left) {
+    SCOPED_TRACE(left);
+    const FewDescriptors few(left);
+    const auto again = put_once();
+    if (!again) {
+      EXPECT_TRUE(is_fault(again.error())) << again.error().message;
+    } else {
+      EXPECT_EQ(again->id.text(), first.text());
+    }
+  }
+  EXPECT_EQ(put_once().value().id.text(), first.text());
+  EXPECT_EQ(queue_.count(name()).value().waiting, 0U);
+  EXPECT_EQ(queue_.count(name()).value().claimed, 1U);
+}
+
+TEST_F(DirQueueTest, AStrayFileInAStageIsLeftAlone) {
+  put("a");
+  const auto claimed = claim();
+  ASSERT_TRUE(claimed);
+  ASSERT_TRUE(queue_.complete(completion(ref(*claimed))));
+  const std::string stage =
+      cat(folder(), "/staged/", claimed->item.id.suffix(), ".e", claimed->item.item.epoch.number());
+  for (const char* stray : {"then.a", "then.", "then.a.put", "then..put"}) {
+    std::ofstream(cat(stage, "/", stray)) << "x";
+  }
+  put("b");
+  EXPECT_TRUE(queue_.tend(name()));
+  EXPECT_TRUE(claim());
+  EXPECT_TRUE(std::filesystem::exists(stage + "/then.a"));
+}
+
+TEST_F(DirQueueTest, AQueueThatCannotBeMadeSaysWhy) {
+  std::ofstream(dir_.path() + "/queues") << "a file";
+  const auto made = queue_.configure({name(), core::ItemLimits{}});
+  ASSERT_FALSE(made);
+  EXPECT_NE(made.error().message.find("Not a directory"), std::string::npos)
+      << made.error().message;
+  const auto listed = queue_.queues();
+  ASSERT_FALSE(listed);
+  EXPECT_NE(listed.error().message.find("Not a directory"), std::string::npos)
+      << listed.error().message;
 }
 
 TEST_F(DirQueueTest, ManyThreadsGetEveryItemOnceUnderOneName) {
