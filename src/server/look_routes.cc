@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "api/json.h"
+#include "base/json_text.h"
 #include "base/text.h"
 #include "report/runs.h"
 #include "server/routes.h"
@@ -90,10 +91,7 @@ Answer list_leases(Request& request) {
   if (!leases) return fault_answer(leases.error());
   std::string out = cat("{\"leases\":", api::to_json(*leases));
   if (leases->size() == *limit) {
-    out += cat(",\"next\":", api::to_json(std::vector<std::string>{leases->back().resource}));
-    // One text, not a list.
-    out.erase(out.rfind('['), 1);
-    out.pop_back();
+    out += cat(",\"next\":", json_quoted(leases->back().resource));
   }
   return ok(out + "}");
 }
