@@ -30,6 +30,23 @@ Result<std::string> visible_prefix(const Request& request) {
              : Error{Code::Denied, "this key has several prefixes: name one of them in 'prefix'"};
 }
 
+// What clients tell of: a kind like those of our own, and names like those of leases.
+Status check_told(const api::Event& event) {
+  constexpr std::size_t kMostKind = 64;
+  const bool plain = std::ranges::all_of(event.kind, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+  });
+  if (event.kind.empty() || event.kind.size() > kMostKind || !plain) {
+    return invalid(cat("the kind of an event is 1 to ", kMostKind, " small letters, digits and _"));
+  }
+  if (!event.resource.empty()) {
+    if (auto name = ResourceName::parse(event.resource); !name) return name.error();
+  }
+  if (event.owner.empty()) return {};
+  auto owner = Owner::parse(event.owner);
+  return owner ? Status() : Status(owner.error());
+}
+
 }  // namespace
 
 Error out_of_reach(const Caller& caller, std::string_view resource) {
@@ -132,10 +149,7 @@ Answer record_event(Request& request) {
   if (auto fine = in.done(); !fine) return fault_answer(fine.error());
   auto event = api::parse_event(*told);
   if (!event) return fault_answer(event.error());
-  constexpr std::size_t kMostKind = 64;
-  if (event->kind.empty() || event->kind.size() > kMostKind) {
-    return fault_answer(invalid("an event has a kind"));
-  }
+  if (auto fine = check_told(*event); !fine) return fault_answer(fine.error());
   if (request.caller.key) {
     // Nobody writes into the ledger under another's name, nor about what is out of reach.
     if (event->resource.empty() || !request.caller.reaches(event->resource)) {

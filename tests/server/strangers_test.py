@@ -23,6 +23,17 @@ class Keyless(TestCase):
             self.assertEqual(after, seen[-1])
         self.assertEqual(seen, names)
 
+    def test_an_event_has_a_plain_kind_and_a_name(self):
+        plain = {'at_ms': 1, 'kind': 'note', 'resource': 'event/a'}
+        forged = 'x\n\nevent: granted\ndata: {"kind":"granted"}\n\n'
+        wrong = [{**plain, 'kind': kind} for kind in (forged, '', 'a b', 'A', 'a\r', 'k' * 65, 'a-b', '\u00e9')]
+        wrong += [{**plain, 'resource': name} for name in ('a\nb', 'x' * 513)] + [{**plain, 'owner': 'a\nb'}]
+        for event in wrong:
+            answer = self.c.post('/v1/events', {'event': event})
+            self.assertEqual((answer.status, answer.code), (400, 'invalid'), event)
+        self.assertEqual(self.c.post('/v1/events', {'event': plain}).status, 200)
+        self.assertEqual(self.c.post('/v1/events', {'event': {'at_ms': 1, 'kind': 'note_2'}}).status, 200)
+
 
 if __name__ == '__main__':
     main()
