@@ -34,6 +34,39 @@ class Keyless(TestCase):
         self.assertEqual(self.c.post('/v1/events', {'event': plain}).status, 200)
         self.assertEqual(self.c.post('/v1/events', {'event': {'at_ms': 1, 'kind': 'note_2'}}).status, 200)
 
+class Reach(TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server('--max-leases', '1').start()
+        cls.addClassCleanup(cls.server.__exit__)
+        key = cls.server.key
+        cls.root = cls.server.client(key('root', 'read,acquire,admit,queue,schedule,operate,admin'))
+        cls.small = cls.server.client(key('small', 'admin,read', '--prefix', 'a/', '--expires', '1d'))
+        cls.cron = cls.server.client(key('cron', 'schedule,acquire', '--prefix', 'a/'))
+        cls.short = cls.server.client(key('short', 'acquire'))
+        until(lambda: cls.short.get('/v1/store').status != 401, 'the keys are known')
+
+    def test_what_has_ended_no_longer_counts_against_the_key(self):
+        """By itself, by an order, by its release."""
+        self.assertEqual(self.short.acquire('limit/1', ttl_ms=1000).status, 200)
+        until(lambda: self.short.acquire('limit/2', ttl_ms=600_000).status == 200, 'what ran out is forgotten')
+        full = self.short.acquire('limit/3')
+        self.assertEqual((full.status, full.code), (429, 'denied'))
+        token = self.root.get('/v1/lease?resource=limit/2').json['token']
+        order = {'why': 'w', 'by': 'b'}
+        self.assertEqual(self.root.post('/v1/revoke', {'resource': 'limit/2', 'token': token, **order}).status, 200)
+        moved = self.short.acquire('limit/4', ttl_ms=600_000)
+        self.assertEqual(moved.status, 200)
+        given = {'resource': 'limit/4', 'token': moved.json['token'], 'to': 'heir', **order}
+        self.assertEqual(self.root.post('/v1/transfer', given).status, 200)
+        last = self.short.acquire('limit/5', ttl_ms=600_000)
+        self.assertEqual(last.status, 200)
+        hold = {'resource': 'limit/5', 'token': last.json['token'], 'claim': last.claim}
+        self.assertEqual(self.short.post('/v1/renew', {**hold, 'ttl_ms': 600_000}).status, 200)
+        self.assertEqual(self.short.acquire('limit/6').status, 429)
+        self.assertEqual(self.short.post('/v1/release', hold).status, 200)
+        self.assertEqual(self.short.acquire('limit/6').status, 200)
+
 
 if __name__ == '__main__':
     main()
