@@ -1,4 +1,5 @@
 """What a page in somebody's browser, a name with odd letters or a key of small reach must not be able to do."""
+import json
 from urllib.parse import quote
 
 from harness import Server, TestCase, claim, main, raw, until
@@ -34,6 +35,44 @@ class Keyless(TestCase):
         self.assertEqual(self.c.post('/v1/events', {'event': plain}).status, 200)
         self.assertEqual(self.c.post('/v1/events', {'event': {'at_ms': 1, 'kind': 'note_2'}}).status, 200)
 
+    def ask(self, path, host, *fields, body=None):
+        text = json.dumps(body) if body is not None else ''
+        head = [f'{"POST" if text else "GET"} {path} HTTP/1.1', *([f'Host: {host}'] if host else []), 'Connection: close', *fields]
+        if text:
+            head.append(f'Content-Length: {len(text)}')
+        return raw(self.server.port, '\r\n'.join([*head, '', text]).encode(), end=False)
+
+    def test_it_is_asked_by_a_name_of_this_machine(self):
+        port = self.server.port
+        for host in ('localhost', f'LocalHost:{port}', f'127.0.0.1:{port}', '127.9.8.7:1', '[::1]', f'[::1]:{port}'):
+            self.assertRegex(self.ask('/v1/leases', host), rb'^HTTP/1.1 200 ', host)
+        for host in ('evil.example', f'evil.example:{port}', '127.0.0.1.evil.example', 'localhost.evil.example', '192.0.2.1',
+                     '127.0.0.256', '127.1', '[::2]', '[::1', '::1', 'localhost:', 'localhost:x', 'localhost:1:2', '[::1]x'):
+            answer = self.ask('/v1/leases', host)
+            self.assertRegex(answer, rb'^HTTP/1.1 403 ', host)
+            self.assertIn(b'"denied"', answer)
+        self.assertRegex(self.ask('/healthz', 'pod.example'), rb'^HTTP/1.1 200 ')
+        self.assertRegex(self.ask('/readyz', 'pod.example'), rb'^HTTP/1.1 200 ')
+
+    def test_no_page_of_another_place_speaks_to_it(self):
+        here = f'127.0.0.1:{self.server.port}'
+        bid = {'resource': 'csrf', 'owner': 'page', 'ttl_ms': 60_000}
+        plain = 'Content-Type: text/plain'
+        for fields in ((plain, 'Origin: https://evil.example'), (plain, 'Origin: null'), (plain, f'Origin: http://localhost:{self.server.port}'),
+                       (plain, 'Origin: http://127.0.0.1:1'), (plain, f'Origin: ftp://{here}'), (plain, f'Origin: http://{here}', 'Origin: null'),
+                       ('Content-Type: application/json', 'Origin: https://evil.example'), (plain, 'Sec-Fetch-Site: cross-site'),
+                       ('Content-Type: application/x-www-form-urlencoded', 'Sec-Fetch-Site: same-site')):
+            self.assertRegex(self.ask('/v1/acquire', here, *fields, body=bid), rb'^HTTP/1.1 403 ', fields)
+        self.assertRegex(self.ask('/v1/leases', here, 'Sec-Fetch-Site: cross-site'), rb'^HTTP/1.1 403 ')
+        self.assertFalse(self.c.get('/v1/lease?resource=csrf').json['held'])
+        # Its own page, an address that somebody typed, and `curl -d`.
+        own = ('Content-Type: application/json', f'Origin: http://{here}', 'Sec-Fetch-Site: same-origin')
+        self.assertRegex(self.ask('/v1/acquire', here, *own, body=bid), rb'^HTTP/1.1 200 ')
+        self.assertRegex(self.ask('/v1/leases', here, 'Sec-Fetch-Site: none'), rb'^HTTP/1.1 200 ')
+        curl = self.ask('/v1/acquire', here, 'Content-Type: application/x-www-form-urlencoded', body={**bid, 'resource': 'curl'})
+        self.assertRegex(curl, rb'^HTTP/1.1 200 ')
+
+
 class Reach(TestCase):
     @classmethod
     def setUpClass(cls):
@@ -45,6 +84,11 @@ class Reach(TestCase):
         cls.cron = cls.server.client(key('cron', 'schedule,acquire', '--prefix', 'a/'))
         cls.short = cls.server.client(key('short', 'acquire'))
         until(lambda: cls.short.get('/v1/store').status != 401, 'the keys are known')
+
+    def test_with_keys_the_name_of_the_host_is_free(self):
+        fields = f'Host: stint.example\r\nOrigin: https://other.example\r\nAuthorization: Bearer {self.root.key}'
+        answer = raw(self.server.port, f'GET /v1/leases HTTP/1.1\r\n{fields}\r\nConnection: close\r\n\r\n'.encode(), end=False)
+        self.assertRegex(answer, rb'^HTTP/1.1 200 ')
 
     def test_what_has_ended_no_longer_counts_against_the_key(self):
         """By itself, by an order, by its release."""
