@@ -47,6 +47,27 @@ Status check_told(const api::Event& event) {
   return owner ? Status() : Status(owner.error());
 }
 
+// Nobody gives away more than they have: neither rights nor reach nor time.
+Status check_within(const api::NewKey& wanted, const Caller& maker, WallTime now) {
+  if (!maker.key) return {};
+  if ((wanted.rights & ~maker.key->rights) != 0) {
+    return Error{Code::Denied, "a key cannot allow what the key that makes it may not do"};
+  }
+  if (!maker.key->prefixes.empty() && wanted.prefixes.empty()) {
+    return Error{Code::Denied, cat("the key ", quoted(maker.name()),
+                                   " has prefixes: what it makes needs 'prefixes' within them")};
+  }
+  for (const std::string& prefix : wanted.prefixes) {
+    if (!maker.reaches(prefix)) return out_of_reach(maker, prefix);
+  }
+  const auto& end = maker.key->expires_at;
+  if (end && (!wanted.lasts || *wanted.lasts > *end - now)) {
+    return Error{Code::Denied, cat("the key ", quoted(maker.name()), " ends at ", format_utc(*end),
+                                   ": what it makes needs an 'expires_in_ms' that ends no later")};
+  }
+  return {};
+}
+
 }  // namespace
 
 Error out_of_reach(const Caller& caller, std::string_view resource) {
@@ -232,9 +253,8 @@ Answer create_key(Request& request) {
   }
   in.refuse_others();
   if (auto fine = in.done(); !fine) return fault_answer(fine.error());
-  // Nobody gives away more than they have.
-  if (request.caller.key && (wanted.rights & ~request.caller.key->rights) != 0) {
-    return fault_answer({Code::Denied, "a key cannot allow what the key that makes it may not do"});
+  if (auto fine = check_within(wanted, request.caller, request.clock.wall()); !fine) {
+    return fault_answer(fine.error());
   }
   auto made = request.serve.backend.keys->create(wanted, request.caller.name());
   if (!made) return fault_answer(made.error());

@@ -90,6 +90,20 @@ class Reach(TestCase):
         answer = raw(self.server.port, f'GET /v1/leases HTTP/1.1\r\n{fields}\r\nConnection: close\r\n\r\n'.encode(), end=False)
         self.assertRegex(answer, rb'^HTTP/1.1 200 ')
 
+    def test_a_key_makes_none_that_reaches_further_or_lasts_longer(self):
+        hour, day = 3_600_000, 86_400_000
+        wrong = ({'prefixes': []}, {'prefixes': ['b/']}, {'prefixes': ['a/x', 'b/']}, {'prefixes': ['a']}, {'prefixes': ['']},
+                 {'expires_in_ms': None}, {'expires_in_ms': 2 * day})
+        for number, change in enumerate(wrong):
+            asked = {'name': f'wrong-{number}', 'allow': ['read'], 'prefixes': ['a/x'], 'expires_in_ms': hour, **change}
+            answer = self.small.post('/v1/keys', {name: value for name, value in asked.items() if value is not None})
+            self.assertEqual((answer.status, answer.code), (403, 'denied'), asked)
+        fine = self.small.post('/v1/keys', {'name': 'fine', 'allow': ['read'], 'prefixes': ['a/', 'a/x'], 'expires_in_ms': hour})
+        self.assertEqual(fine.status, 200, fine)
+        self.assertEqual(self.root.post('/v1/keys', {'name': 'wide', 'allow': ['read']}).status, 200)
+        names = [one['name'] for one in self.root.get('/v1/keys').json['keys']]
+        self.assertFalse([name for name in names if name.startswith('wrong')])
+
     def test_what_has_ended_no_longer_counts_against_the_key(self):
         """By itself, by an order, by its release."""
         self.assertEqual(self.short.acquire('limit/1', ttl_ms=1000).status, 200)
