@@ -115,6 +115,7 @@ bool Desk::stop(Millis patience) {
   });
   const bool clean = http_->stop(patience);
   // The loop has ended: nobody else is here.
+  readiness_ = Readiness();
   key_watching_.reset();
   key_watch_.reset();
   streams_.reset();
@@ -191,14 +192,21 @@ void Desk::ready(const VisitPtr& visit) {
   if (stopping_ || !streams_) {
     return finish(visit, error_answer(503, unavailable("stopping"), Millis(1000)));
   }
-  const bool queued = http_->work([this, visit] {
-    auto events =
-        serve_.backend.events->list({.after = "", .prefix = "", .limit = 1, .newest = true});
-    finish(visit, events
-                      ? ok("{\"ok\":true}")
-                      : error_answer(503, unavailable("the store does not answer"), Millis(1000)));
+  const auto tell = [this, visit](bool ready) {
+    finish(visit, ready ? ok("{\"ok\":true}")
+                        : error_answer(503,
+                                       unavailable("the store does not answer, or too much waits "
+                                                   "for it"),
+                                       Millis(1000)));
+  };
+  if (!readiness_.ask(tell, clock_.mono())) return;
+  const bool queued = http_->work([this] {
+    const bool answers =
+        serve_.backend.events->list({.after = "", .prefix = "", .limit = 1, .newest = true})
+            .has_value();
+    http_->post([this, answers] { readiness_.learned(answers, clock_.mono()); });
   });
-  if (!queued) finish(visit, error_answer(503, unavailable("too much is waiting"), Millis(1000)));
+  if (!queued) readiness_.learned(false, clock_.mono());
 }
 
 bool Desk::look_at_caller(const VisitPtr& visit) {

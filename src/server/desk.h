@@ -7,6 +7,7 @@
 #include "server/gatekeeper.h"
 #include "server/metrics.h"
 #include "server/queue_line.h"
+#include "server/readiness.h"
 #include "server/streams.h"
 #include "server/visit.h"
 #include "server/waiters.h"
@@ -68,6 +69,7 @@ class Desk final : public Server, public net::http::Handler {
   std::atomic<std::uint64_t> next_id_{1};
   std::string id_prefix_;
   bool stopping_ = false;
+  Readiness readiness_;
   struct Gathered {
     VisitPtr visit;
     std::shared_ptr<Request> request;
