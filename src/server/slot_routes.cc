@@ -293,6 +293,17 @@ Answer skip_slot(Request& request) {
   auto skip = api::parse_skip(request.body);
   if (!skip) return fault_answer(skip.error());
   if (auto fine = reach_job(request, skip->job); !fine) return fault_answer(fine.error());
+  if (auto fine = check_name("scheduler", skip->scheduler); !fine) {
+    return fault_answer(fine.error());
+  }
+  if (skip->by) {
+    // It goes into the ledger: nobody writes there about what is out of reach.
+    auto name = ResourceName::parse(skip->by->resource);
+    if (!name) return fault_answer(std::move(name.error()).during("reading 'by'"));
+    if (!request.caller.reaches(name->text())) {
+      return fault_answer(out_of_reach(request.caller, name->text()));
+    }
+  }
   return end_answer(request, request.slots().skip(*skip));
 }
 

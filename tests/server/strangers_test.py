@@ -104,6 +104,34 @@ class Reach(TestCase):
         names = [one['name'] for one in self.root.get('/v1/keys').json['keys']]
         self.assertFalse([name for name in names if name.startswith('wrong')])
 
+    def test_a_slot_ends_by_an_end_and_is_skipped_for_a_reason_within_reach(self):
+        now = self.cron.get('/v1/jobs/now').json['now_ms']
+        rule = {'name': 'a/job', 'schedule': '0 0 1 1 *', 'loaded_at_ms': now}
+        mine = {'resource': 'a/job', 'owner': 'o', 'claim': claim(), 'ttl_ms': 60_000}
+        token = self.cron.post('/v1/acquire', mine).json['token']
+        at = self.cron.post('/v1/jobs/add', {'rule': rule, 'scheduler': 's'}).json['at_ms']
+        slot = {'job': 'a/job', 'at_ms': at, 'scheduler': 's'}
+        in_the_way = self.root.get('/v1/lease?resource=a/job').json
+        skips = [{'state': state} for state in ('due', 'claimed', 'starting', 'running', 'ran', 'lost', 'quarantined', 'nonsense')]
+        skips += [{'state': 'skipped_held', 'by': {**in_the_way, 'resource': name}} for name in ('a/x\ny', '')]
+        skips += [{'state': 'skipped_held', 'scheduler': 'a\nb'}]
+        for change in skips:
+            answer = self.cron.post('/v1/jobs/skip', {**slot, **change})
+            self.assertEqual((answer.status, answer.code), (400, 'invalid'), (change, answer))
+        far = self.cron.post('/v1/jobs/skip', {**slot, 'state': 'skipped_held', 'by': {**in_the_way, 'resource': 'b/secret'}})
+        self.assertEqual((far.status, far.code), (403, 'denied'))
+        self.assertEqual(self.root.get('/v1/events?prefix=b/').json['events'], [])
+        proof = {**slot, 'owner': 'o', 'resource': 'a/job', 'token': token, 'claim': mine['claim']}
+        self.assertEqual(self.cron.post('/v1/jobs/claim', proof).status, 200)
+        self.assertEqual(self.cron.post('/v1/jobs/start', proof).status, 200)
+        for state in ('due', 'claimed', 'starting', 'running', 'skipped_held', 'quarantined', ''):
+            answer = self.cron.post('/v1/jobs/end', {**proof, 'state': state, 'rule': rule})
+            self.assertEqual((answer.status, answer.code), (400, 'invalid'), state)
+        self.assertEqual(self.cron.post('/v1/jobs/end', {**proof, 'state': 'failed', 'exit_code': 1, 'rule': rule}).status, 200)
+        until(lambda: self.cron.get('/v1/jobs/now').json['now_ms'] > at, 'the next millisecond')
+        slot['at_ms'] = self.cron.post('/v1/jobs/add', {'rule': rule, 'scheduler': 's'}).json['at_ms']
+        self.assertEqual(self.cron.post('/v1/jobs/skip', {**slot, 'state': 'failed', 'by': in_the_way}).status, 200)
+
     def test_what_has_ended_no_longer_counts_against_the_key(self):
         """By itself, by an order, by its release."""
         self.assertEqual(self.short.acquire('limit/1', ttl_ms=1000).status, 200)
