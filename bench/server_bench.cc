@@ -35,8 +35,8 @@ std::string base64(std::string_view text) {
 }
 
 std::string post(std::string_view path, std::string_view headers, std::string_view body) {
-  return cat("POST ", path, " HTTP/1.1\r\nHost: x\r\n", headers, "Content-Length: ", body.size(),
-             "\r\n\r\n", body);
+  return cat("POST ", path, " HTTP/1.1\r\nHost: localhost\r\n", headers,
+             "Content-Length: ", body.size(), "\r\n\r\n", body);
 }
 
 std::string_view between(std::string_view text, std::string_view from, std::string_view to) {

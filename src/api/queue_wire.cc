@@ -4,15 +4,11 @@
 
 #include "api/wire.h"
 #include "base/base64.h"
+#include "base/json_text.h"
 #include "base/text.h"
 
 namespace stint::api {
 namespace {
-
-std::string quote_text(std::string_view text) {
-  const std::string list = to_json(std::vector<std::string>{std::string(text)});
-  return list.substr(1, list.size() - 2);
-}
 
 std::string_view truth_of(bool value) { return value ? "true" : "false"; }
 
@@ -85,31 +81,31 @@ void read_state(JsonFields& in, QueueItem& view) {
 
 std::string content_field(std::string_view name, const std::optional<std::string>& bytes) {
   if (!bytes) return {};
-  if (travels_as_text(*bytes)) return cat(",\"", name, "\":", quote_text(*bytes));
+  if (travels_as_text(*bytes)) return cat(",\"", name, "\":", json_quoted(*bytes));
   return cat(",\"", name, "_base64\":\"", base64(*bytes), "\"");
 }
 
 std::string to_json(const PutRequest& request) {
   std::string out =
-      cat("{\"queue\":", quote_text(request.queue.text()),
+      cat("{\"queue\":", json_quoted(request.queue.text()),
           content_field("payload", request.payload), ",\"priority\":", request.priority,
           ",\"delay_ms\":", request.delay.count(), ",\"labels\":", to_json(request.labels),
-          ",\"by\":", quote_text(request.by), ",\"create\":", truth_of(request.create));
-  if (!request.unique.empty()) out += cat(",\"unique\":", quote_text(request.unique));
+          ",\"by\":", json_quoted(request.by), ",\"create\":", truth_of(request.create));
+  if (!request.unique.empty()) out += cat(",\"unique\":", json_quoted(request.unique));
   if (request.limits) out += cat(",\"limits\":", to_json(*request.limits));
   return out + "}";
 }
 
 std::string to_json(const ClaimRequest& request) {
-  return cat("{\"queue\":", quote_text(request.queue.text()),
-             ",\"owner\":", quote_text(request.owner.text()), ",\"claim\":\"", request.claim.hex(),
+  return cat("{\"queue\":", json_quoted(request.queue.text()),
+             ",\"owner\":", json_quoted(request.owner.text()), ",\"claim\":\"", request.claim.hex(),
              "\",\"ttl_ms\":", request.ttl.count(), ",\"start\":", truth_of(request.start),
              ",\"reports\":", truth_of(request.reports),
              ",\"will_wait\":", truth_of(request.will_wait), "}");
 }
 
 std::string to_json(const ItemRef& ref, std::string_view further) {
-  return cat("{\"id\":", quote_text(ref.id.text()), ",\"epoch\":", ref.epoch.number(), further,
+  return cat("{\"id\":", json_quoted(ref.id.text()), ",\"epoch\":", ref.epoch.number(), further,
              "}");
 }
 
@@ -118,8 +114,9 @@ std::string to_json(const Completion& completion) {
   if (!completion.then.empty()) {
     further += ",\"then\":[";
     for (const FollowUp& next : completion.then) {
-      further += cat(further.back() == '[' ? "" : ",", "{\"queue\":", quote_text(next.queue.text()),
-                     content_field("payload", next.payload), "}");
+      further +=
+          cat(further.back() == '[' ? "" : ",", "{\"queue\":", json_quoted(next.queue.text()),
+              content_field("payload", next.payload), "}");
     }
     further += "]";
   }
@@ -127,16 +124,16 @@ std::string to_json(const Completion& completion) {
 }
 
 std::string to_json(const core::ItemId& id, const core::ItemOrder& order) {
-  std::string out = cat("{\"id\":", quote_text(id.text()), ",\"why\":", quote_text(order.why),
-                        ",\"by\":", quote_text(order.by), ",\"hold_ms\":", order.hold.count());
+  std::string out = cat("{\"id\":", json_quoted(id.text()), ",\"why\":", json_quoted(order.why),
+                        ",\"by\":", json_quoted(order.by), ",\"hold_ms\":", order.hold.count());
   if (order.expected) out += cat(",\"epoch\":", order.expected->number());
-  if (!order.to.empty()) out += cat(",\"to\":", quote_text(order.to.text()));
-  if (!order.id.empty()) out += cat(",\"order\":", quote_text(order.id));
+  if (!order.to.empty()) out += cat(",\"to\":", json_quoted(order.to.text()));
+  if (!order.id.empty()) out += cat(",\"order\":", json_quoted(order.id));
   return out + "}";
 }
 
 std::string to_json(const QueueConfig& config) {
-  return cat("{\"queue\":", quote_text(config.name.text()), ",\"limits\":", to_json(config.limits),
+  return cat("{\"queue\":", json_quoted(config.name.text()), ",\"limits\":", to_json(config.limits),
              "}");
 }
 

@@ -2,21 +2,17 @@
 
 #include "api/json.h"
 #include "api/wire.h"
+#include "base/json_text.h"
 #include "base/text.h"
 
 namespace stint::api {
 namespace {
 
-std::string json_quote(std::string_view text) {
-  const std::string list = to_json(std::vector<std::string>{std::string(text)});
-  return list.substr(1, list.size() - 2);
-}
-
 // One object, field by field.
 class Writing {
  public:
   Writing& text(std::string_view name, std::string_view value) {
-    return value.empty() ? *this : raw(name, json_quote(value));
+    return value.empty() ? *this : raw(name, json_quoted(value));
   }
   Writing& number(std::string_view name, std::int64_t value) { return raw(name, cat(value)); }
   Writing& flag(std::string_view name, bool value) { return value ? raw(name, "true") : *this; }

@@ -273,6 +273,10 @@ Result<SlotSkip> parse_skip(const JsonValue& value) {
     if (!lease) return lease.error();
     out.by = std::move(*lease);
   }
+  // One that cannot be started has failed, without having run.
+  if (!core::is_skip(out.why) && out.why != core::SlotState::Failed) {
+    in.fail("'state' of a skip is failed or one of skipped_...");
+  }
   in.refuse_others();
   return all_of(in, std::move(out));
 }
@@ -280,6 +284,9 @@ Result<SlotSkip> parse_skip(const JsonValue& value) {
 core::SlotEnd read_slot_end(JsonFields& fields) {
   core::SlotEnd end{.state = read_state(fields, "state"), .cause = fields.text("cause")};
   if (fields.find("exit_code") != nullptr) end.exit_code = small_number(fields, "exit_code", 0);
+  const bool ends = end.state == core::SlotState::Ran || end.state == core::SlotState::Failed ||
+                    end.state == core::SlotState::Lost;
+  if (!ends) fields.fail("'state' of an end is ran, failed or lost");
   return end;
 }
 

@@ -4,16 +4,13 @@
 #include <boost/json.hpp>
 
 #include "api/json.h"
+#include "base/json_text.h"
 #include "base/text.h"
 
 namespace stint::api {
 namespace {
 
 namespace json = boost::json;
-
-std::string quote(std::string_view text) {
-  return json::serialize(json::string_view(text.data(), text.size()));
-}
 
 // {"a":1} and "\"b\":2" become {"a":1,"b":2}.
 std::string with(std::string object, std::string_view more) {
@@ -143,7 +140,7 @@ Code code_of(core::Verdict verdict) {
 std::string to_json(const Granted& granted, const std::optional<Claim>& claim) {
   std::string more = cat(
       "\"granted_ttl_ms\":", granted.granted_ttl.count(), ",\"replayed\":", truth(granted.replayed),
-      age_field(granted.age), ",\"previous_progress\":", quote(granted.previous_progress),
+      age_field(granted.age), ",\"previous_progress\":", json_quoted(granted.previous_progress),
       ",\"hint\":{\"own\":", granted.hint.own, ",\"alive\":", granted.hint.alive,
       ",\"plain\":", truth(granted.hint.plain), "}", time_field(granted.store_time));
   if (!granted.sealed.empty()) more += cat(",\"sealed\":", to_json(granted.sealed));
@@ -172,35 +169,37 @@ std::string to_json(const Lost& lost, std::string_view message) {
 
 std::string to_json(const std::vector<std::string>& texts) {
   std::string out = "[";
-  for (const std::string& text : texts) out += cat(out.size() > 1 ? "," : "", quote(text));
+  for (const std::string& text : texts) out += cat(out.size() > 1 ? "," : "", json_quoted(text));
   return out + "]";
 }
 
 std::string to_json(const TokenWord& word) {
   std::vector<std::string> ancestors;
   for (const Generation& one : word.issued.ancestors) ancestors.push_back(one.hex());
-  return cat("{\"generation\":", quote(word.issued.generation.hex()),
-             ",\"ancestors\":", to_json(ancestors), ",\"newest\":", word.issued.newest.number(),
-             ",\"newest_granted\":", truth(word.issued.newest_granted),
-             ",\"owner\":", quote(word.owner.text()), ",\"claim_hash\":", quote(word.claim.hex()),
-             ",\"live\":", truth(word.live), ",\"remaining_ms\":",
-             word.remaining ? cat(word.remaining->count()) : std::string("null"),
-             ",\"sealed\":", to_json(word.sealed), "}");
+  return cat(
+      "{\"generation\":", json_quoted(word.issued.generation.hex()),
+      ",\"ancestors\":", to_json(ancestors), ",\"newest\":", word.issued.newest.number(),
+      ",\"newest_granted\":", truth(word.issued.newest_granted),
+      ",\"owner\":", json_quoted(word.owner.text()),
+      ",\"claim_hash\":", json_quoted(word.claim.hex()), ",\"live\":", truth(word.live),
+      ",\"remaining_ms\":", word.remaining ? cat(word.remaining->count()) : std::string("null"),
+      ",\"sealed\":", to_json(word.sealed), "}");
 }
 
 std::string to_json(const core::Fence& fence) {
-  return cat("{\"generation\":", quote(fence.generation.hex()),
-             ",\"resource\":", quote(fence.resource), ",\"token\":", fence.token.number(),
-             ",\"used\":", truth(fence.used), ",\"key\":", quote(fence.key),
-             ",\"digest\":", quote(fence.digest), "}");
+  return cat("{\"generation\":", json_quoted(fence.generation.hex()),
+             ",\"resource\":", json_quoted(fence.resource), ",\"token\":", fence.token.number(),
+             ",\"used\":", truth(fence.used), ",\"key\":", json_quoted(fence.key),
+             ",\"digest\":", json_quoted(fence.digest), "}");
 }
 
 std::string to_json(const Act& act) {
   std::string out =
-      cat("{\"name\":", quote(act.name), ",\"key\":", quote(act.key),
-          ",\"generation\":", quote(act.generation.hex()), ",\"resource\":", quote(act.resource),
-          ",\"token\":", act.token.number(), ",\"owner\":", quote(act.owner.text()),
-          ",\"begun_at_ms\":", to_ms(act.begun_at), ",\"digest\":", quote(act.digest));
+      cat("{\"name\":", json_quoted(act.name), ",\"key\":", json_quoted(act.key),
+          ",\"generation\":", json_quoted(act.generation.hex()),
+          ",\"resource\":", json_quoted(act.resource), ",\"token\":", act.token.number(),
+          ",\"owner\":", json_quoted(act.owner.text()), ",\"begun_at_ms\":", to_ms(act.begun_at),
+          ",\"digest\":", json_quoted(act.digest));
   if (act.result_token) out += cat(",\"result_token\":", act.result_token->number());
   if (act.exit_code) out += cat(",\"exit_code\":", *act.exit_code);
   if (act.ended_at) out += cat(",\"ended_at_ms\":", to_ms(*act.ended_at));
@@ -208,18 +207,18 @@ std::string to_json(const Act& act) {
 }
 
 std::string to_json(const FenceAnswer& answer, const Error* refusal) {
-  std::string more =
-      cat("\"verdict\":\"", word(answer.verdict), "\",\"owner\":", quote(answer.owner.text()));
+  std::string more = cat("\"verdict\":\"", word(answer.verdict),
+                         "\",\"owner\":", json_quoted(answer.owner.text()));
   if (answer.fence) more += cat(",\"fence\":", to_json(*answer.fence));
   if (answer.act) more += cat(",\"act\":", to_json(*answer.act));
   return with(refusal == nullptr ? "{}" : to_json(*refusal), more);
 }
 
 std::string to_json(const core::Offer& offer) {
-  return cat("{\"generation\":", quote(offer.generation.hex()),
-             ",\"resource\":", quote(offer.resource), ",\"token\":", offer.token.number(),
+  return cat("{\"generation\":", json_quoted(offer.generation.hex()),
+             ",\"resource\":", json_quoted(offer.resource), ",\"token\":", offer.token.number(),
              ",\"mode\":\"", offer.mode == core::FenceMode::Once ? "once" : "at-least",
-             "\",\"key\":", quote(offer.key), ",\"digest\":", quote(offer.digest),
+             "\",\"key\":", json_quoted(offer.key), ",\"digest\":", json_quoted(offer.digest),
              ",\"by_order\":", truth(offer.by_order), ",\"adopt\":", truth(offer.adopt), "}");
 }
 

@@ -2,33 +2,55 @@
 
 namespace stint {
 
-void JsonText::quote(std::string_view text) {
+namespace {
+
+// The short one where there is one: what has many lines must not become six times as long.
+void append_escaped(std::string& out, char c) {
   constexpr std::string_view kHex = "0123456789abcdef";
-  out_ += '"';
+  out += '\\';
+  switch (c) {
+    case '"':
+    case '\\': out += c; return;
+    case '\n': out += 'n'; return;
+    case '\r': out += 'r'; return;
+    case '\t': out += 't'; return;
+    default: break;
+  }
+  out += "u00";
+  out += kHex[static_cast<unsigned char>(c) >> 4U];
+  out += kHex[static_cast<unsigned char>(c) & 15U];
+}
+
+void append_quoted(std::string& out, std::string_view text) {
+  out += '"';
   for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      out_ += '\\';
-      out_ += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      out_ += "\\u00";
-      out_ += kHex[static_cast<unsigned char>(c) >> 4U];
-      out_ += kHex[static_cast<unsigned char>(c) & 15U];
+    if (c == '"' || c == '\\' || static_cast<unsigned char>(c) < 0x20) {
+      append_escaped(out, c);
     } else {
-      out_ += c;
+      out += c;
     }
   }
-  out_ += '"';
+  out += '"';
+}
+
+}  // namespace
+
+std::string json_quoted(std::string_view text) {
+  std::string out;
+  out.reserve(text.size() + 2);
+  append_quoted(out, text);
+  return out;
 }
 
 void JsonText::name(std::string_view name) {
   out_ += out_.empty() ? '{' : ',';
-  quote(name);
+  append_quoted(out_, name);
   out_ += ':';
 }
 
 JsonText& JsonText::field(std::string_view key, std::string_view text) {
   name(key);
-  quote(text);
+  append_quoted(out_, text);
   return *this;
 }
 

@@ -8,6 +8,9 @@
 
 namespace stint {
 
+// One text as JSON, in its quotes. REQUIRES: UTF-8.
+std::string json_quoted(std::string_view text);
+
 class JsonText {
  public:
   JsonText() { out_.reserve(256); }
@@ -27,7 +30,6 @@ class JsonText {
 
  private:
   void name(std::string_view name);
-  void quote(std::string_view text);
   std::string out_;
 };
 

@@ -14,7 +14,13 @@ TEST(JsonText, WritesTextAndNumbersInOrder) {
 
 TEST(JsonText, EscapesWhatWouldBreakIt) {
   EXPECT_EQ(JsonText().field("k\"", "a\"b\\c\n\x01\x1f é").done(),
-            "{\"k\\\"\":\"a\\\"b\\\\c\\u000a\\u0001\\u001f é\"}");
+            "{\"k\\\"\":\"a\\\"b\\\\c\\n\\u0001\\u001f é\"}");
+}
+
+TEST(JsonText, QuotesOneText) {
+  EXPECT_EQ(json_quoted(""), R"("")");
+  EXPECT_EQ(json_quoted("a[1]\"\\"), R"("a[1]\"\\")");
+  EXPECT_EQ(json_quoted("\n\r\t\b é"), R"("\n\r\t\u0008 é")");
 }
 
 }  // namespace

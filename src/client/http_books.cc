@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "api/json.h"
+#include "base/json_text.h"
 #include "base/text.h"
 #include "client/faces.h"
 
@@ -9,11 +10,6 @@ namespace stint::client {
 namespace {
 
 constexpr std::size_t kMostAtOnce = 1000;
-
-std::string quote(const std::string& text) {
-  const std::string list = api::to_json(std::vector<std::string>{text});
-  return list.substr(1, list.size() - 2);
-}
 
 Error unreadable(const Error& error) {
   return unavailable(cat("the server's answer: ", error.message));
@@ -72,7 +68,7 @@ Status HttpEvents::record(const api::Event& event) { return record_refusal(event
 Status HttpEvents::record_refusal(const api::Event& event, const std::string& target) {
   auto reply = link_.post("/v1/events",
                           cat("{\"event\":", api::to_json(event),
-                              target.empty() ? "" : cat(",\"target\":", quote(target)), "}"),
+                              target.empty() ? "" : cat(",\"target\":", json_quoted(target)), "}"),
                           Link::Again::No);
   if (!reply) return reply.error();
   if (reply->status != 200) return Link::error_of(*reply);
@@ -117,10 +113,10 @@ Result<core::Verdict> HttpFences::remember(const core::Offer& offer,
 }
 
 Status HttpFences::forget(const ResourceName& resource, const std::string& target) {
-  auto reply =
-      link_.post("/v1/fences/forget",
-                 cat("{\"resource\":", quote(resource.text()), ",\"target\":", quote(target), "}"),
-                 Link::Again::Yes);
+  auto reply = link_.post(
+      "/v1/fences/forget",
+      cat("{\"resource\":", json_quoted(resource.text()), ",\"target\":", json_quoted(target), "}"),
+      Link::Again::Yes);
   if (!reply) return reply.error();
   if (reply->status != 200) return Link::error_of(*reply);
   return {};
@@ -128,12 +124,12 @@ Status HttpFences::forget(const ResourceName& resource, const std::string& targe
 
 Result<api::FenceAnswer> HttpFences::admit(const std::string& target, const core::Offer& offer) {
   return ask("/v1/fences/admit",
-             cat("{\"target\":", quote(target), ",\"offer\":", api::to_json(offer), "}"));
+             cat("{\"target\":", json_quoted(target), ",\"offer\":", api::to_json(offer), "}"));
 }
 
 Result<api::FenceAnswer> HttpFences::seal(const std::string& target, const core::Offer& offer) {
   return ask("/v1/fences/seal",
-             cat("{\"target\":", quote(target), ",\"offer\":", api::to_json(offer), "}"));
+             cat("{\"target\":", json_quoted(target), ",\"offer\":", api::to_json(offer), "}"));
 }
 
 Result<std::optional<core::Fence>> HttpFences::fence(const std::string& target) {
@@ -173,9 +169,9 @@ Result<std::optional<api::Act>> HttpFences::act(const std::string& name, const s
 }
 
 Result<api::CreatedKey> HttpKeys::create(const api::NewKey& wanted, const std::string& /*by*/) {
-  std::string body =
-      cat("{\"name\":", quote(wanted.name), ",\"allow\":", api::to_json(api::words(wanted.rights)),
-          ",\"prefixes\":", api::to_json(wanted.prefixes));
+  std::string body = cat("{\"name\":", json_quoted(wanted.name),
+                         ",\"allow\":", api::to_json(api::words(wanted.rights)),
+                         ",\"prefixes\":", api::to_json(wanted.prefixes));
   if (wanted.lasts) body += cat(",\"expires_in_ms\":", wanted.lasts->count());
   auto reply = link_.post("/v1/keys", body + "}", Link::Again::No);
   if (!reply) return reply.error();
@@ -203,8 +199,8 @@ Result<std::vector<api::Key>> HttpKeys::list() {
 }
 
 Result<api::Key> HttpKeys::revoke(const std::string& id_or_name, const std::string& /*by*/) {
-  auto reply =
-      link_.post("/v1/keys/revoke", cat("{\"key\":", quote(id_or_name), "}"), Link::Again::Yes);
+  auto reply = link_.post("/v1/keys/revoke", cat("{\"key\":", json_quoted(id_or_name), "}"),
+                          Link::Again::Yes);
   if (!reply) return reply.error();
   if (reply->status != 200) return Link::error_of(*reply);
   auto key = parse_key(reply->json);

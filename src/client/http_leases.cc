@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/json_text.h"
 #include "base/text.h"
 #include "client/faces.h"
 
@@ -9,13 +10,8 @@ namespace {
 
 constexpr std::size_t kMostAtOnce = 1000;  // of one page, one renewal of many
 
-std::string quote(const std::string& text) {
-  const std::string list = api::to_json(std::vector<std::string>{text});
-  return list.substr(1, list.size() - 2);
-}
-
 std::string text_field(std::string_view name, const std::string& value) {
-  return value.empty() ? std::string() : cat(",\"", name, "\":", quote(value));
+  return value.empty() ? std::string() : cat(",\"", name, "\":", json_quoted(value));
 }
 
 std::string time_field(std::string_view name, Millis value) {
@@ -24,7 +20,7 @@ std::string time_field(std::string_view name, Millis value) {
 
 std::string grip_fields(const api::Grip& grip) {
   std::string out =
-      cat("\"resource\":", quote(grip.resource.text()), ",\"token\":", grip.token.number(),
+      cat("\"resource\":", json_quoted(grip.resource.text()), ",\"token\":", grip.token.number(),
           ",\"claim\":\"", grip.claim.hex(), "\"");
   if (grip.owner) out += text_field("owner", grip.owner->text());
   if (grip.hint) {
@@ -64,19 +60,21 @@ Result<std::vector<T>> parse_all(const JsonValue& json, std::string_view name, P
 }
 
 std::string order_fields(const api::OrderRequest& order) {
-  return cat("\"resource\":", quote(order.resource.text()), ",\"token\":", order.expected.number(),
-             ",\"why\":", quote(order.why), ",\"by\":", quote(order.by));
+  return cat("\"resource\":", json_quoted(order.resource.text()),
+             ",\"token\":", order.expected.number(), ",\"why\":", json_quoted(order.why),
+             ",\"by\":", json_quoted(order.by));
 }
 
 }  // namespace
 
 Result<api::AcquireAnswer> HttpLeases::acquire(const api::AcquireRequest& request) {
-  std::string body = cat(
-      "{\"resource\":", quote(request.resource.text()), ",\"owner\":", quote(request.owner.text()),
-      ",\"claim\":\"", request.claim.hex(), "\",\"ttl_ms\":", request.terms.ttl.count(),
-      time_field("max_hold_ms", request.terms.max_hold),
-      time_field("at_least_ms", request.terms.at_least),
-      time_field("cooldown_ms", request.terms.cooldown), text_field("note", request.note));
+  std::string body =
+      cat("{\"resource\":", json_quoted(request.resource.text()),
+          ",\"owner\":", json_quoted(request.owner.text()), ",\"claim\":\"", request.claim.hex(),
+          "\",\"ttl_ms\":", request.terms.ttl.count(),
+          time_field("max_hold_ms", request.terms.max_hold),
+          time_field("at_least_ms", request.terms.at_least),
+          time_field("cooldown_ms", request.terms.cooldown), text_field("note", request.note));
   if (request.retake) body += cat(",\"retake\":\"", request.retake->hex(), "\"");
   if (!request.count_refusal) body += ",\"count_refusal\":false";
   auto reply = link_.post_claimed("/v1/acquire", body + "}");
@@ -151,14 +149,14 @@ Result<api::HoldAnswer> HttpLeases::check(const api::Grip& grip) {
 }
 
 Result<api::HoldAnswer> HttpLeases::progress(const api::Grip& grip, const std::string& marker) {
-  return hold("/v1/progress", grip, cat(",\"marker\":", quote(marker)), Link::Again::Yes);
+  return hold("/v1/progress", grip, cat(",\"marker\":", json_quoted(marker)), Link::Again::Yes);
 }
 
 Result<api::HoldAnswer> HttpLeases::transfer(const api::OrderRequest& order, const Owner& to,
                                              Millis ttl) {
-  auto reply = link_.post_once(
-      "/v1/transfer",
-      cat("{", order_fields(order), ",\"to\":", quote(to.text()), time_field("ttl_ms", ttl), "}"));
+  auto reply = link_.post_once("/v1/transfer",
+                               cat("{", order_fields(order), ",\"to\":", json_quoted(to.text()),
+                                   time_field("ttl_ms", ttl), "}"));
   if (!reply) return reply.error();
   return hold_of(*reply);
 }
@@ -207,8 +205,8 @@ Result<std::vector<api::PastGrant>> HttpLeases::history(const ResourceName& reso
 }
 
 Result<Token> HttpLeases::forget(const ResourceName& resource) {
-  auto reply =
-      link_.post("/v1/forget", cat("{\"resource\":", quote(resource.text()), "}"), Link::Again::No);
+  auto reply = link_.post("/v1/forget", cat("{\"resource\":", json_quoted(resource.text()), "}"),
+                          Link::Again::No);
   if (!reply) return reply.error();
   if (reply->status != 200) return Link::error_of(*reply);
   JsonFields in(reply->json);

@@ -8,6 +8,7 @@
 
 #include "api/queue_wire.h"
 #include "api/wire.h"
+#include "base/json_text.h"
 #include "base/text.h"
 #include "client/faces.h"
 
@@ -15,11 +16,6 @@ namespace stint::client {
 namespace {
 
 constexpr std::size_t kMostItemsAtOnce = 1000;
-
-std::string json_text(const std::string& text) {
-  const std::string list = api::to_json(std::vector<std::string>{text});
-  return list.substr(1, list.size() - 2);
-}
 
 Error no_answer(const Error& error) {
   return unavailable(cat("the server's answer: ", error.message));
@@ -136,7 +132,7 @@ Result<api::ItemAnswer> HttpQueue::checkpoint(const api::ItemRef& ref, const std
     if (auto ok = api::check_data("a checkpoint", *data); !ok) return ok.error();
   }
   const std::string further =
-      cat(",\"marker\":", json_text(marker), api::content_field("data", data));
+      cat(",\"marker\":", json_quoted(marker), api::content_field("data", data));
   return work("checkpoint", ref, api::to_json(ref, further), Link::Again::Yes);
 }
 
@@ -151,7 +147,7 @@ Result<api::ItemAnswer> HttpQueue::complete(const api::Completion& completion) {
 Result<api::ItemAnswer> HttpQueue::fail(const api::ItemRef& ref, const std::string& why,
                                         std::optional<Millis> later) {
   if (auto ok = api::check_why(why, false); !ok) return ok.error();
-  std::string further = cat(",\"why\":", json_text(why));
+  std::string further = cat(",\"why\":", json_quoted(why));
   if (later) further += cat(",\"later_ms\":", later->count());
   return work("fail", ref, api::to_json(ref, further), Link::Again::Yes);
 }
@@ -210,7 +206,7 @@ Result<std::vector<api::QueueItem>> HttpQueue::list(const api::ItemPage& page) {
 }
 
 Result<api::Tended> HttpQueue::tend(const core::QueueName& queue) {
-  auto reply = link_.post("/v1/queues/tend", cat("{\"queue\":", json_text(queue.text()), "}"),
+  auto reply = link_.post("/v1/queues/tend", cat("{\"queue\":", json_quoted(queue.text()), "}"),
                           Link::Again::Yes);
   if (!reply) return reply.error();
   if (reply->status != 200) return Link::error_of(*reply);

@@ -8,6 +8,7 @@
 
 #include "api/slots_json.h"
 #include "api/wire.h"
+#include "base/json_text.h"
 #include "base/text.h"
 #include "client/faces.h"
 
@@ -15,11 +16,6 @@ namespace stint::client {
 namespace {
 
 constexpr std::size_t kMostAsksAtOnce = 100;
-
-std::string as_json(const std::string& text) {
-  const std::string list = api::to_json(std::vector<std::string>{text});
-  return list.substr(1, list.size() - 2);
-}
 
 Error odd_answer(const Error& error) {
   return unavailable(cat("the server's answer: ", error.message));
@@ -43,7 +39,7 @@ Result<api::EndAnswer> end_of(const Result<Link::Reply>& reply) {
 }
 
 std::string grip_json(const api::Grip& grip) {
-  return cat("\"resource\":", as_json(grip.resource.text()), ",\"token\":", grip.token.number(),
+  return cat("\"resource\":", json_quoted(grip.resource.text()), ",\"token\":", grip.token.number(),
              ",\"claim\":\"", grip.claim.hex(), "\"");
 }
 
@@ -71,9 +67,10 @@ std::vector<Result<api::Decided>> HttpSlots::decide(const std::vector<api::Decid
       body += cat(body.empty() ? "" : ",", "{\"rule\":", api::to_json(*asks[i].rule),
                   asks[i].held_back ? ",\"held_back\":true}" : "}");
     }
-    auto reply = link_.post("/v1/jobs/decide",
-                            cat("{\"scheduler\":", as_json(scheduler), ",\"asks\":[", body, "]}"),
-                            Link::Again::Yes);
+    auto reply =
+        link_.post("/v1/jobs/decide",
+                   cat("{\"scheduler\":", json_quoted(scheduler), ",\"asks\":[", body, "]}"),
+                   Link::Again::Yes);
     auto answers = Link::each_of<api::Decided>(reply, count, odd_word(invalid("not one of many")),
                                                [](const JsonValue& one) -> Result<api::Decided> {
                                                  if (auto told = api::parse_error(one))
@@ -88,7 +85,8 @@ std::vector<Result<api::Decided>> HttpSlots::decide(const std::vector<api::Decid
 }
 
 Status HttpSlots::keep(const std::string& job) {
-  auto reply = link_.post("/v1/jobs/keep", cat("{\"job\":", as_json(job), "}"), Link::Again::Yes);
+  auto reply =
+      link_.post("/v1/jobs/keep", cat("{\"job\":", json_quoted(job), "}"), Link::Again::Yes);
   if (!reply) return reply.error();
   if (reply->status != 200) return Link::error_of(*reply);
   return {};
@@ -147,7 +145,7 @@ Result<api::EndAnswer> HttpSlots::end(const api::SlotProof& proof, const core::S
                                       const core::JobRule& rule) {
   std::string further = cat(",\"state\":\"", core::word(end.state), "\"");
   if (end.exit_code) further += cat(",\"exit_code\":", *end.exit_code);
-  if (!end.cause.empty()) further += cat(",\"cause\":", as_json(end.cause));
+  if (!end.cause.empty()) further += cat(",\"cause\":", json_quoted(end.cause));
   further += cat(",\"rule\":", api::to_json(rule));
   return end_of(link_.post("/v1/jobs/end", api::to_json(proof, further), Link::Again::Yes));
 }
@@ -158,7 +156,8 @@ Result<api::EndAnswer> HttpSlots::skip(const api::SlotSkip& skip) {
 
 Result<api::SlotAdded> HttpSlots::add(const core::JobRule& rule, std::optional<core::Slot> slot,
                                       const std::string& scheduler) {
-  std::string body = cat("{\"rule\":", api::to_json(rule), ",\"scheduler\":", as_json(scheduler));
+  std::string body =
+      cat("{\"rule\":", api::to_json(rule), ",\"scheduler\":", json_quoted(scheduler));
   if (slot) body += cat(",\"slot\":", api::to_json(*slot));
   auto reply = link_.post_once("/v1/jobs/add", body + "}");
   if (!reply) return reply.error();
@@ -170,8 +169,9 @@ Result<api::SlotAdded> HttpSlots::add(const core::JobRule& rule, std::optional<c
 
 Status HttpSlots::change(const std::string& path, const core::JobRule& rule,
                          const std::string& by) {
-  auto reply = link_.post(path, cat("{\"rule\":", api::to_json(rule), ",\"by\":", as_json(by), "}"),
-                          Link::Again::Yes);
+  auto reply =
+      link_.post(path, cat("{\"rule\":", api::to_json(rule), ",\"by\":", json_quoted(by), "}"),
+                 Link::Again::Yes);
   if (!reply) return reply.error();
   if (reply->status != 200) return Link::error_of(*reply);
   return {};
@@ -204,13 +204,13 @@ Result<api::OnceRecord> HttpSlots::once(const std::string& key) {
 
 Result<api::StepAnswer> HttpSlots::once_start(const std::string& key, const api::Grip& grip,
                                               const Owner& owner) {
-  return step("/v1/once/start", cat("{\"key\":", as_json(key), ",", grip_json(grip),
-                                    ",\"owner\":", as_json(owner.text()), "}"));
+  return step("/v1/once/start", cat("{\"key\":", json_quoted(key), ",", grip_json(grip),
+                                    ",\"owner\":", json_quoted(owner.text()), "}"));
 }
 
 Result<api::StepAnswer> HttpSlots::once_end(const std::string& key, const api::Grip& grip,
                                             int exit_code) {
-  return step("/v1/once/end", cat("{\"key\":", as_json(key), ",", grip_json(grip),
+  return step("/v1/once/end", cat("{\"key\":", json_quoted(key), ",", grip_json(grip),
                                   ",\"exit_code\":", exit_code, "}"));
 }
 

@@ -115,6 +115,7 @@ bool Desk::stop(Millis patience) {
   });
   const bool clean = http_->stop(patience);
   // The loop has ended: nobody else is here.
+  readiness_ = Readiness();
   key_watching_.reset();
   key_watch_.reset();
   streams_.reset();
@@ -191,14 +192,21 @@ void Desk::ready(const VisitPtr& visit) {
   if (stopping_ || !streams_) {
     return finish(visit, error_answer(503, unavailable("stopping"), Millis(1000)));
   }
-  const bool queued = http_->work([this, visit] {
-    auto events =
-        serve_.backend.events->list({.after = "", .prefix = "", .limit = 1, .newest = true});
-    finish(visit, events
-                      ? ok("{\"ok\":true}")
-                      : error_answer(503, unavailable("the store does not answer"), Millis(1000)));
+  const auto tell = [this, visit](bool ready) {
+    finish(visit, ready ? ok("{\"ok\":true}")
+                        : error_answer(503,
+                                       unavailable("the store does not answer, or too much waits "
+                                                   "for it"),
+                                       Millis(1000)));
+  };
+  if (!readiness_.ask(tell, clock_.mono())) return;
+  const bool queued = http_->work([this] {
+    const bool answers =
+        serve_.backend.events->list({.after = "", .prefix = "", .limit = 1, .newest = true})
+            .has_value();
+    http_->post([this, answers] { readiness_.learned(answers, clock_.mono()); });
   });
-  if (!queued) finish(visit, error_answer(503, unavailable("too much is waiting"), Millis(1000)));
+  if (!queued) readiness_.learned(false, clock_.mono());
 }
 
 bool Desk::look_at_caller(const VisitPtr& visit) {
@@ -349,17 +357,24 @@ void Desk::take_body(const VisitPtr& visit, const std::string& body) {
   run(visit, request);
 }
 
+bool Desk::over_its_limit(const Caller& caller, const Bid& bid) {
+  const std::size_t most = serve_.limits.resources;
+  if (most == 0 || !caller.key) return false;
+  std::vector<std::string> wanted;
+  for (const ResourceName& one : bid.resources) wanted.push_back(one.text());
+  return metrics_.held_with(caller.name(), wanted) > most;
+}
+
 void Desk::run_acquire(const VisitPtr& visit, const std::shared_ptr<Request>& request) {
   auto bid = read_bid(*request);
   if (!bid) return finish(visit, fault_answer(bid.error()));
-  const std::size_t most = serve_.limits.resources;
-  if (most > 0 && visit->caller.key && metrics_.held_by(visit->caller.name()) >= most) {
+  if (over_its_limit(visit->caller, *bid)) {
     metrics_.denied("limit");
-    return finish(
-        visit,
-        error_answer(429,
-                     {Code::Denied, cat("this key holds ", most, " leases already: release some")},
-                     Millis(1000)));
+    return finish(visit,
+                  error_answer(429,
+                               {Code::Denied, cat("this key may hold ", serve_.limits.resources,
+                                                  " leases at a time: release some")},
+                               Millis(1000)));
   }
   if (bid->wait.count() == 0) return run(visit, request);
   if (waiters_->count() >= serve_.limits.waiters) {
@@ -367,64 +382,6 @@ void Desk::run_acquire(const VisitPtr& visit, const std::shared_ptr<Request>& re
     return finish(visit, error_answer(429, {Code::Denied, "too many wait already"}, Millis(1000)));
   }
   waiters_->join(visit, request, std::move(*bid));
-}
-
-bool Desk::gather(const VisitPtr& visit, const std::shared_ptr<Request>& request) {
-  if (serve_.backend.batch == nullptr || visit->route->method != "POST") return false;
-  auto ask = read_ask(*request, visit->route->path);
-  if (!ask) {
-    finish(visit, fault_answer(ask.error()));
-    return true;
-  }
-  if (!*ask || gathered_.size() >= serve_.limits.most_queued) return false;
-  gathered_.push_back({visit, request, std::move(**ask)});
-  metrics_.queued = static_cast<std::int64_t>(gathered_.size());
-  if (std::exchange(gathering_, true)) return true;
-  // After what else this turn of the loop brings.
-  http_->post([this] { run_gathered(); });
-  return true;
-}
-
-void Desk::run_gathered() {
-  constexpr std::size_t kMost = 256;
-  auto batch = std::make_shared<std::vector<Gathered>>();
-  if (gathered_.size() <= kMost) {
-    batch->swap(gathered_);
-  } else {
-    const auto end = gathered_.begin() + kMost;
-    batch->assign(std::make_move_iterator(gathered_.begin()), std::make_move_iterator(end));
-    gathered_.erase(gathered_.begin(), end);
-  }
-  if (batch->empty()) {
-    gathering_ = false;
-    return;
-  }
-  const bool queued = http_->work([this, batch] {
-    const MonoTime began = clock_.mono();
-    std::vector<api::Ask> asks;
-    asks.reserve(batch->size());
-    for (const Gathered& one : *batch) asks.push_back(one.ask);
-    const auto told = serve_.backend.batch->many(asks);
-    metrics_.store_time.observe(clock_.mono() - began);
-    auto answers = std::make_shared<std::vector<Answer>>();
-    for (std::size_t i = 0; i < told.size(); ++i) {
-      answers->push_back(ask_answer(*(*batch)[i].request, (*batch)[i].ask, told[i]));
-    }
-    http_->post([this, batch, answers] {
-      for (std::size_t i = 0; i < batch->size(); ++i) {
-        finish((*batch)[i].visit, std::move((*answers)[i]));
-      }
-      run_gathered();
-    });
-  });
-  if (queued) return;
-  for (const Gathered& one : *batch) {
-    finish(one.visit, error_answer(503,
-                                   unavailable("too much is waiting for the store: ask again. "
-                                               "Nothing was done."),
-                                   Millis(1000)));
-  }
-  run_gathered();
 }
 
 void Desk::run(const VisitPtr& visit, const std::shared_ptr<Request>& request) {

@@ -7,6 +7,7 @@
 #include "server/gatekeeper.h"
 #include "server/metrics.h"
 #include "server/queue_line.h"
+#include "server/readiness.h"
 #include "server/streams.h"
 #include "server/visit.h"
 #include "server/waiters.h"
@@ -17,7 +18,10 @@ namespace stint::server {
 class Desk final : public Server, public net::http::Handler {
  public:
   Desk(const ServeRequest& request, const Clock& clock)
-      : serve_(request), clock_(clock), metrics_(clock), keeper_(serve_, clock) {}
+      : serve_(request),
+        clock_(clock),
+        metrics_(clock, request.limits.resources > 0),
+        keeper_(serve_, clock) {}
   ~Desk() override;
   Desk(const Desk&) = delete;
   Desk& operator=(const Desk&) = delete;
@@ -45,6 +49,7 @@ class Desk final : public Server, public net::http::Handler {
   void serve_metrics(const VisitPtr& visit);
   // The janitor: no server leads, each looks after all queues, at its own pace.
   void tend_in(Millis time);
+  bool over_its_limit(const Caller& caller, const Bid& bid);
   void run_acquire(const VisitPtr& visit, const std::shared_ptr<Request>& request);
   std::optional<std::string> read_once(const VisitPtr& visit, Request& request,
                                        const std::string& body) const;
@@ -64,6 +69,7 @@ class Desk final : public Server, public net::http::Handler {
   std::atomic<std::uint64_t> next_id_{1};
   std::string id_prefix_;
   bool stopping_ = false;
+  Readiness readiness_;
   struct Gathered {
     VisitPtr visit;
     std::shared_ptr<Request> request;

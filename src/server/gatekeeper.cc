@@ -1,5 +1,7 @@
 #include "server/gatekeeper.h"
 
+#include <algorithm>
+
 #include "base/text.h"
 #include "server/answers.h"
 
@@ -10,6 +12,59 @@ Answer refused(std::string message) {
   Answer out = error_answer(401, {Code::Denied, std::move(message)});
   out.fields.push_back({"WWW-Authenticate", "Bearer"});
   return out;
+}
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return out;
+}
+
+bool is_port(std::string_view text) {
+  return text.empty() || (text.front() == ':' && parse_digits(text.substr(1)).has_value());
+}
+
+// 127.0.0.0/8
+bool is_loopback_address(std::string_view text) {
+  const auto parts = split(text, '.');
+  if (parts.size() != 4 || parts.front() != "127") return false;
+  return std::ranges::all_of(parts, [](std::string_view part) {
+    const auto number = parse_digits(part);
+    return number && *number <= 255;
+  });
+}
+
+// A name that leads to this machine wherever it is asked for; "localhost:7878".
+bool names_this_machine(std::string_view host) {
+  if (host.starts_with("[::1]")) return is_port(host.substr(5));
+  const std::string_view name = host.substr(0, host.find(':'));
+  if (!is_port(host.substr(name.size()))) return false;
+  return lower(name) == "localhost" || is_loopback_address(name);
+}
+
+// Where no key is asked for, the browser of whoever works on this machine could be made to ask: by
+// a page of another place, or of a name that is made to lead here (DNS rebinding). A browser always
+// says whose page it is; a program says nothing of the kind. Empty: nothing is wrong.
+std::string foreign(const net::http::RequestHead& head) {
+  const auto host = head.fields.first("Host");
+  if (host && !names_this_machine(*host)) {
+    return cat("without keys this server is asked as localhost, 127.0.0.1 or [::1], not as ",
+               quoted(*host), ": with a key (stint key create) any name is served");
+  }
+  for (const std::string_view origin : head.fields.all("Origin")) {
+    const std::string here = lower(host.value_or(""));
+    const std::string shown = lower(origin);
+    if (shown != cat("http://", here) && shown != cat("https://", here)) {
+      return cat("without keys no page of another place is served, and this one is of ",
+                 quoted(origin));
+    }
+  }
+  for (const std::string_view site : head.fields.all("Sec-Fetch-Site")) {
+    if (site != "same-origin" && site != "none") {
+      return "without keys no page of another place is served";
+    }
+  }
+  return {};
 }
 
 }  // namespace
@@ -28,7 +83,11 @@ Result<std::shared_ptr<const Gatekeeper::Table>> Gatekeeper::read() const {
 
 std::variant<Caller, net::http::Answer> Gatekeeper::admit(
     const net::http::RequestHead& head) const {
-  if (!asks()) return Caller{};
+  if (!asks()) {
+    std::string wrong = foreign(head);
+    if (wrong.empty()) return Caller{};
+    return error_answer(403, {Code::Denied, std::move(wrong)});
+  }
   const auto shown = head.fields.all("Authorization");
   constexpr std::string_view kScheme = "Bearer ";
   if (shown.size() != 1 || !shown.front().starts_with(kScheme)) {

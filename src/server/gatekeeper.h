@@ -26,7 +26,8 @@ class Gatekeeper {
   // end must not open the door.
   bool asks() const { return !serve_.demo && !keys_->empty(); }
 
-  // 401 with the reason.
+  // 401 with the reason. Without keys: 403 for who asks in the name of a page of another place, or
+  // by a name that is not this machine's.
   std::variant<Caller, net::http::Answer> admit(const net::http::RequestHead& head) const;
   // False: this key has asked too much within the last second.
   bool within_rate(const Caller& caller);

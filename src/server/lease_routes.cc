@@ -78,7 +78,7 @@ Result<api::OrderRequest> read_order(Request& request, JsonFields& in) {
 
 Answer order_answer(Request& request, const Result<api::HoldAnswer>& answer, Token expected) {
   if (!answer) return fault_answer(answer.error());
-  request.metrics.other_hold(*answer);
+  request.metrics.ordered(*answer);
   return hold_answer(*answer, expected);
 }
 

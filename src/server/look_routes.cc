@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "api/json.h"
+#include "base/json_text.h"
 #include "base/text.h"
 #include "report/runs.h"
 #include "server/routes.h"
@@ -27,6 +28,44 @@ Result<std::string> visible_prefix(const Request& request) {
   return within.empty()
              ? out_of_reach(caller, asked)
              : Error{Code::Denied, "this key has several prefixes: name one of them in 'prefix'"};
+}
+
+// What clients tell of: a kind like those of our own, and names like those of leases.
+Status check_told(const api::Event& event) {
+  constexpr std::size_t kMostKind = 64;
+  const bool plain = std::ranges::all_of(event.kind, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+  });
+  if (event.kind.empty() || event.kind.size() > kMostKind || !plain) {
+    return invalid(cat("the kind of an event is 1 to ", kMostKind, " small letters, digits and _"));
+  }
+  if (!event.resource.empty()) {
+    if (auto name = ResourceName::parse(event.resource); !name) return name.error();
+  }
+  if (event.owner.empty()) return {};
+  auto owner = Owner::parse(event.owner);
+  return owner ? Status() : Status(owner.error());
+}
+
+// Nobody gives away more than they have: neither rights nor reach nor time.
+Status check_within(const api::NewKey& wanted, const Caller& maker, WallTime now) {
+  if (!maker.key) return {};
+  if ((wanted.rights & ~maker.key->rights) != 0) {
+    return Error{Code::Denied, "a key cannot allow what the key that makes it may not do"};
+  }
+  if (!maker.key->prefixes.empty() && wanted.prefixes.empty()) {
+    return Error{Code::Denied, cat("the key ", quoted(maker.name()),
+                                   " has prefixes: what it makes needs 'prefixes' within them")};
+  }
+  for (const std::string& prefix : wanted.prefixes) {
+    if (!maker.reaches(prefix)) return out_of_reach(maker, prefix);
+  }
+  const auto& end = maker.key->expires_at;
+  if (end && (!wanted.lasts || *wanted.lasts > *end - now)) {
+    return Error{Code::Denied, cat("the key ", quoted(maker.name()), " ends at ", format_utc(*end),
+                                   ": what it makes needs an 'expires_in_ms' that ends no later")};
+  }
+  return {};
 }
 
 }  // namespace
@@ -90,10 +129,7 @@ Answer list_leases(Request& request) {
   if (!leases) return fault_answer(leases.error());
   std::string out = cat("{\"leases\":", api::to_json(*leases));
   if (leases->size() == *limit) {
-    out += cat(",\"next\":", api::to_json(std::vector<std::string>{leases->back().resource}));
-    // One text, not a list.
-    out.erase(out.rfind('['), 1);
-    out.pop_back();
+    out += cat(",\"next\":", json_quoted(leases->back().resource));
   }
   return ok(out + "}");
 }
@@ -134,10 +170,7 @@ Answer record_event(Request& request) {
   if (auto fine = in.done(); !fine) return fault_answer(fine.error());
   auto event = api::parse_event(*told);
   if (!event) return fault_answer(event.error());
-  constexpr std::size_t kMostKind = 64;
-  if (event->kind.empty() || event->kind.size() > kMostKind) {
-    return fault_answer(invalid("an event has a kind"));
-  }
+  if (auto fine = check_told(*event); !fine) return fault_answer(fine.error());
   if (request.caller.key) {
     // Nobody writes into the ledger under another's name, nor about what is out of reach.
     if (event->resource.empty() || !request.caller.reaches(event->resource)) {
@@ -220,9 +253,8 @@ Answer create_key(Request& request) {
   }
   in.refuse_others();
   if (auto fine = in.done(); !fine) return fault_answer(fine.error());
-  // Nobody gives away more than they have.
-  if (request.caller.key && (wanted.rights & ~request.caller.key->rights) != 0) {
-    return fault_answer({Code::Denied, "a key cannot allow what the key that makes it may not do"});
+  if (auto fine = check_within(wanted, request.caller, request.clock.wall()); !fine) {
+    return fault_answer(fine.error());
   }
   auto made = request.serve.backend.keys->create(wanted, request.caller.name());
   if (!made) return fault_answer(made.error());

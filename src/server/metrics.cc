@@ -146,14 +146,16 @@ Metrics::Seen* Metrics::seen(const std::string& resource) {
     const MonoTime now = clock_.mono();
     for (auto one = seen_.begin(); one != seen_.end();) {
       const bool over = one->second.ended != MonoTime{} || one->second.until < now;
-      if (over && one->second.ended == MonoTime{} && held_[one->second.key] > 0) {
-        --held_[one->second.key];
-      }
       one = over ? seen_.erase(one) : std::next(one);
     }
     if (seen_.size() >= kMostSeen) return nullptr;
   }
   return &seen_[resource];
+}
+
+// The key fixes the first part of the owner.
+void Metrics::note_held(const api::Lease& lease, MonoTime until, MonoTime now) {
+  if (by_key_) held_.note(lease.resource, first_part(lease.owner.text()), until, now);
 }
 
 void Metrics::acquired(const api::AcquireAnswer& answer) {
@@ -169,17 +171,13 @@ void Metrics::acquired(const api::AcquireAnswer& answer) {
   if (after_unclean_end(reason)) count("stint_takeovers_total", "");
   const MonoTime now = clock_.mono();
   const MutexLock lock(mutex_);
+  note_held(granted->lease, now + granted->granted_ttl, now);
   Seen* one = seen(granted->lease.resource);
   if (one == nullptr) return;
   if (one->ended != MonoTime{} && one->token.next() == granted->lease.token) {
     hand_off_.observe(now - one->ended);
   }
-  if (one->token.issued() && one->ended == MonoTime{} && held_[one->key] > 0) --held_[one->key];
-  *one = {granted->lease.token,
-          now + granted->granted_ttl,
-          {},
-          first_part(granted->lease.owner.text())};
-  ++held_[one->key];
+  *one = {granted->lease.token, now + granted->granted_ttl, {}};
 }
 
 void Metrics::lost(const api::Lost& lost) {
@@ -192,14 +190,11 @@ void Metrics::renewed(const api::HoldAnswer& answer) {
   count("stint_renewals_total", "");
   const MonoTime now = clock_.mono();
   const MutexLock lock(mutex_);
+  note_held(held->lease, now + held->granted_ttl, now);
   Seen* one = seen(held->lease.resource);
   if (one == nullptr) return;
   if (one->token == held->lease.token && one->until > now) slack_.observe(one->until - now);
-  if (one->token != held->lease.token) {
-    one->token = held->lease.token;
-    one->key = first_part(held->lease.owner.text());
-    ++held_[one->key];
-  }
+  one->token = held->lease.token;
   one->until = now + held->granted_ttl;
   one->ended = {};
 }
@@ -210,14 +205,21 @@ void Metrics::released(const api::HoldAnswer& answer) {
   if (held->replayed) return;
   count("stint_releases_total", "");
   const MutexLock lock(mutex_);
+  held_.ended(held->lease.resource);
   const auto found = seen_.find(held->lease.resource);
   if (found == seen_.end() || found->second.ended != MonoTime{}) return;
   found->second.ended = clock_.mono();
-  if (held_[found->second.key] > 0) --held_[found->second.key];
 }
 
 void Metrics::other_hold(const api::HoldAnswer& answer) {
   if (const auto* no = std::get_if<api::Lost>(&answer)) lost(*no);
+}
+
+void Metrics::ordered(const api::HoldAnswer& answer) {
+  const auto* done = std::get_if<api::Held>(&answer);
+  if (done == nullptr) return lost(std::get<api::Lost>(answer));
+  const MutexLock lock(mutex_);
+  held_.ended(done->lease.resource);
 }
 
 void Metrics::fenced(core::Verdict verdict) {
@@ -242,10 +244,10 @@ void Metrics::denied(std::string_view reason) {
   count("stint_refusals_total", std::string(reason));
 }
 
-std::size_t Metrics::held_by(const std::string& key) const {
+std::size_t Metrics::held_with(const std::string& key, const std::vector<std::string>& wanted) {
+  const MonoTime now = clock_.mono();
   const MutexLock lock(mutex_);
-  const auto found = held_.find(key);
-  return found == held_.end() ? 0 : found->second;
+  return held_.count_with(key, wanted, now);
 }
 
 std::string Metrics::text(const Facts& facts) {

@@ -16,6 +16,7 @@
 #include "base/time.h"
 #include "core/fence.h"
 #include "core/slots.h"
+#include "server/held_book.h"
 
 namespace stint::server {
 
@@ -33,12 +34,14 @@ class Histogram {
 
 class Metrics {
  public:
-  explicit Metrics(const Clock& clock) : clock_(clock) {}
+  // `by_key`: whether held_with() is asked.
+  Metrics(const Clock& clock, bool by_key) : clock_(clock), by_key_(by_key) {}
 
   void acquired(const api::AcquireAnswer& answer);
   void renewed(const api::HoldAnswer& answer);
   void released(const api::HoldAnswer& answer);
   void other_hold(const api::HoldAnswer& answer);
+  void ordered(const api::HoldAnswer& answer);  // an operator's revoke or transfer
   void fenced(core::Verdict verdict);
   void answered(int status);
   void denied(std::string_view reason);
@@ -62,8 +65,9 @@ class Metrics {
   };
   std::string text(const Facts& facts);
 
-  // How many leases this server has given to the key and not seen ended. For the limit alone.
-  std::size_t held_by(const std::string& key) const;
+  // How many leases that this server has given to the key would stand with these. For the limit
+  // alone.
+  std::size_t held_with(const std::string& key, const std::vector<std::string>& wanted);
 
  private:
   // What this server has seen of a lease: to tell slack and hand-off. Nothing rests on it.
@@ -71,20 +75,21 @@ class Metrics {
     Token token;
     MonoTime until{};
     MonoTime ended{};  // zero: it stands
-    std::string key;
   };
   void count(std::string_view family, std::string label, std::uint64_t by = 1);
   void lost(const api::Lost& lost);
   Seen* seen(const std::string& resource) REQUIRES(mutex_);
+  void note_held(const api::Lease& lease, MonoTime until, MonoTime now) REQUIRES(mutex_);
 
   const Clock& clock_;
+  const bool by_key_;
   Histogram slack_;
   Histogram hand_off_;
   mutable Mutex mutex_;
   std::map<std::string, std::map<std::string, std::uint64_t>, std::less<>> counted_
       GUARDED_BY(mutex_);
   std::map<std::string, Seen> seen_ GUARDED_BY(mutex_);
-  std::map<std::string, std::size_t> held_ GUARDED_BY(mutex_);
+  HeldBook held_ GUARDED_BY(mutex_);
 };
 
 }  // namespace stint::server

@@ -3,17 +3,12 @@
 #include <set>
 
 #include "api/wire.h"
+#include "base/json_text.h"
 #include "base/text.h"
 #include "server/routes.h"
 
 namespace stint::server {
 namespace {
-
-std::string quote(std::string_view text) {
-  // A list of one, without its brackets.
-  const std::string list = api::to_json(std::vector<std::string>{std::string(text)});
-  return list.substr(1, list.size() - 2);
-}
 
 std::string schema(std::string_view name) {
   return cat("{\"$ref\":\"#/components/schemas/", name, "\"}");
@@ -53,13 +48,14 @@ std::string answers_of(const Route& route) {
   std::string out =
       cat("\"200\":{\"description\":\"Done.\",\"content\":", content(route.gives), "}");
   for (const std::string& status : others) {
-    out += cat(",", quote(status), ":{\"description\":", quote(meaning(status)),
+    out += cat(",", json_quoted(status), ":{\"description\":", json_quoted(meaning(status)),
                ",\"content\":", content("Error"), "}");
   }
-  return cat(out, ",\"default\":{\"description\":",
-             quote("A fault: 503 (nothing was done, ask again), "
-                   "504 (outcome unknown: ask again with the same claim or idempotency key), 500."),
-             ",\"content\":", content("Error"), "}");
+  return cat(
+      out, ",\"default\":{\"description\":",
+      json_quoted("A fault: 503 (nothing was done, ask again), "
+                  "504 (outcome unknown: ask again with the same claim or idempotency key), 500."),
+      ",\"content\":", content("Error"), "}");
 }
 
 std::string takes_of(const Route& route) {
@@ -75,7 +71,7 @@ std::string takes_of(const Route& route) {
     if (name.empty()) continue;
     const bool must = name.ends_with('!');
     if (must) name.remove_suffix(1);
-    list += cat(list.empty() ? "" : ",", "{\"name\":", quote(name),
+    list += cat(list.empty() ? "" : ",", "{\"name\":", json_quoted(name),
                 ",\"in\":\"query\",\"required\":", must ? "true" : "false",
                 ",\"schema\":{\"type\":\"string\"}}");
   }
@@ -89,8 +85,8 @@ std::string operation(const Route& route) {
   }
   const std::string_view open = route.rights == 0 ? "\"security\":[]," : "";
   return cat(route.method == "GET" ? "\"get\":{" : "\"post\":{", open,
-             "\"operationId\":", quote(cat(route.method == "GET" ? "get_" : "post_", id)),
-             ",\"summary\":", quote(route.summary), ",", takes_of(route), "\"responses\":{",
+             "\"operationId\":", json_quoted(cat(route.method == "GET" ? "get_" : "post_", id)),
+             ",\"summary\":", json_quoted(route.summary), ",", takes_of(route), "\"responses\":{",
              answers_of(route), "}}");
 }
 
@@ -105,11 +101,11 @@ std::string openapi_document(const std::string& version) {
     for (const Route& other : routes()) {
       if (other.path == route.path) here += cat(here.empty() ? "" : ",", operation(other));
     }
-    paths += cat(paths.empty() ? "" : ",", quote(route.path), ":{", here, "}");
+    paths += cat(paths.empty() ? "" : ",", json_quoted(route.path), ":{", here, "}");
   }
   return cat(
       R"({"openapi":"3.1.0","info":{"title":"Stint","description":"Leases and fencing tokens over HTTP.","version":)",
-      quote(version), R"(},"security":[{"key":[]}],"paths":{)", paths,
+      json_quoted(version), R"(},"security":[{"key":[]}],"paths":{)", paths,
       R"(},"components":{"securitySchemes":{"key":{"type":"http","scheme":"bearer"}},"schemas":)",
       kSchemas, "}}");
 }

@@ -1,6 +1,7 @@
 // Jobs and their slots; `stint once`.
 #include "api/json.h"
 #include "api/slots_json.h"
+#include "base/json_text.h"
 #include "base/text.h"
 #include "server/routes.h"
 
@@ -136,9 +137,7 @@ std::vector<std::string> next_times(const core::JobRule& rule, WallTime now) {
 }
 
 std::string job_row(const Request& request, const api::NamedJob& one, WallTime now) {
-  std::string out = cat("{\"job\":", api::to_json(std::vector<std::string>{one.name}));
-  out.erase(out.find('['), 1);
-  out.pop_back();
+  std::string out = cat("{\"job\":", json_quoted(one.name));
   std::string whole = api::to_json(one.job);
   out += cat(",", whole.substr(1, whole.size() - 2));
   if (!one.job.paused) out += ",\"paused\":false";
@@ -294,6 +293,17 @@ Answer skip_slot(Request& request) {
   auto skip = api::parse_skip(request.body);
   if (!skip) return fault_answer(skip.error());
   if (auto fine = reach_job(request, skip->job); !fine) return fault_answer(fine.error());
+  if (auto fine = check_name("scheduler", skip->scheduler); !fine) {
+    return fault_answer(fine.error());
+  }
+  if (skip->by) {
+    // It goes into the ledger: nobody writes there about what is out of reach.
+    auto name = ResourceName::parse(skip->by->resource);
+    if (!name) return fault_answer(std::move(name.error()).during("reading 'by'"));
+    if (!request.caller.reaches(name->text())) {
+      return fault_answer(out_of_reach(request.caller, name->text()));
+    }
+  }
   return end_answer(request, request.slots().skip(*skip));
 }
 

@@ -1,7 +1,7 @@
 #include "server/streams.h"
 
 #include "api/json.h"
-#include "base/text.h"
+#include "server/event_text.h"
 #include "server/visit.h"
 
 namespace stint::server {
@@ -106,8 +106,7 @@ void Streams::put(const StreamPtr& stream, const std::vector<api::Event>& events
   for (const api::Event& event : events) {
     stream->after = event.number;
     if (!stream->caller.reaches(event.resource)) continue;
-    stream->feed->put(cat("id: ", event.number, "\nevent: ", event.kind,
-                          "\ndata: ", api::to_json(event), "\n\n"));
+    stream->feed->put(event_text(event.number, event.kind, api::to_json(event)));
   }
 }
 

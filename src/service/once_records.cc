@@ -1,6 +1,7 @@
 #include "service/once_records.h"
 
 #include "api/wire.h"
+#include "base/json_text.h"
 #include "base/json_value.h"
 #include "base/text.h"
 
@@ -21,11 +22,6 @@ void shorten(api::Lease& lease) {
   lease.note.clear();
   lease.progress.clear();
   lease.progress_at.reset();
-}
-
-std::string quote_text(std::string_view text) {
-  const std::string list = api::to_json(std::vector<std::string>{std::string(text)});
-  return list.substr(1, list.size() - 2);
 }
 
 store::Step once_step(const api::Once& once, std::string value) {
@@ -87,7 +83,7 @@ Result<KeptAnswer> decode_kept(std::string_view value) {
 store::Step keep_item(const api::Once& once, const KeptItem& kept) {
   const std::string head =
       cat("{\"digest\":\"", once.digest, "\",\"at_ms\":", to_ms(kept.at),
-          ",\"item\":", quote_text(kept.id.text()), ",\"epoch\":", kept.epoch.number());
+          ",\"item\":", json_quoted(kept.id.text()), ",\"epoch\":", kept.epoch.number());
   std::vector<std::string> ids;
   for (const core::ItemId& id : kept.follow_ups) ids.push_back(id.text());
   std::string value = cat(head, ",\"follow_ups\":", api::to_json(ids), "}");
@@ -144,7 +140,7 @@ Result<api::Bound> OnceService::bind(const api::Once& once) {
 Status OnceService::keep(const api::Once& once, const std::string& body) {
   store::Step step =
       once_step(once, cat("{\"digest\":\"", once.digest, "\",\"at_ms\":", to_ms(clock_.wall()),
-                          ",\"body\":", quote_text(body), "}"));
+                          ",\"body\":", json_quoted(body), "}"));
   step.expect = store::Expect::Any;
   if (step.value.size() > kRoom) return {};
   auto done = store_.commit({step}, store::Sync::Durable);

@@ -83,7 +83,7 @@ class OpenApi(TestCase):
         """The head of an answer that does not end."""
         with socket.create_connection(('127.0.0.1', self.server.port), timeout=60) as sock:
             lines = ''.join(f'{k}: {v}\r\n' for k, v in headers.items())
-            sock.sendall(f'GET {path}{query} HTTP/1.1\r\nHost: x\r\n{lines}\r\n'.encode())
+            sock.sendall(f'GET {path}{query} HTTP/1.1\r\nHost: localhost\r\n{lines}\r\n'.encode())
             got = b''
             while b'\r\n\r\n' not in got:
                 got += sock.recv(4096)

@@ -283,7 +283,7 @@ class Verbs(TestCase):
         def read(headers, want):
             sock = socket.create_connection(('127.0.0.1', self.server.port), timeout=60)
             lines = ''.join(f'{k}: {v}\r\n' for k, v in headers.items())
-            sock.sendall(f'GET /v1/events?prefix=stream/ HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n{lines}\r\n'
+            sock.sendall(f'GET /v1/events?prefix=stream/ HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n{lines}\r\n'
                          .encode())
             got = b''
             while got.count(b'data: ') < want:

@@ -21,7 +21,7 @@ class Wire:
 
     def send(self, path, body):
         data = json.dumps(body).encode()
-        self.writer.write(f'POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(data)}\r\n\r\n'.encode() + data)
+        self.writer.write(f'POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(data)}\r\n\r\n'.encode() + data)
 
     async def answer(self):
         head = (await self.reader.readuntil(b'\r\n\r\n')).decode()

@@ -1,8 +1,8 @@
 #include "net/http/server.h"
 
 #include <condition_variable>
-#include <mutex>
 
+#include "base/mutex.h"
 #include "base/text.h"
 #include "net/http/wire.h"
 
@@ -145,14 +145,14 @@ class AsioServer final : public Server {
   }
 
   void tell() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     none_ = hub_->stopping && hub_->connections.empty();
     changed_.notify_all();
   }
 
   bool wait_for_none(Millis patience) {
-    std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, patience, [this] { return none_; });
+    MutexLock lock(mutex_);
+    return changed_.wait_for(lock, patience, [this]() REQUIRES(mutex_) { return none_; });
   }
 
   Task<void> accept() {
@@ -204,9 +204,9 @@ class AsioServer final : public Server {
   std::shared_ptr<std::atomic<std::size_t>> waiting_ =
       std::make_shared<std::atomic<std::size_t>>(0);
   std::uint16_t port_ = 0;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool none_ = false;
+  Mutex mutex_;
+  std::condition_variable_any changed_;
+  bool none_ GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

@@ -1,0 +1,65 @@
+// What came while the store was busy goes to it together.
+#include "base/text.h"
+#include "server/desk.h"
+
+namespace stint::server {
+
+bool Desk::gather(const VisitPtr& visit, const std::shared_ptr<Request>& request) {
+  if (serve_.backend.batch == nullptr || visit->route->method != "POST") return false;
+  auto ask = read_ask(*request, visit->route->path);
+  if (!ask) {
+    finish(visit, fault_answer(ask.error()));
+    return true;
+  }
+  if (!*ask || gathered_.size() >= serve_.limits.most_queued) return false;
+  gathered_.push_back({visit, request, std::move(**ask)});
+  metrics_.queued = static_cast<std::int64_t>(gathered_.size());
+  if (std::exchange(gathering_, true)) return true;
+  // After what else this turn of the loop brings.
+  http_->post([this] { run_gathered(); });
+  return true;
+}
+
+void Desk::run_gathered() {
+  constexpr std::size_t kMost = 256;
+  auto batch = std::make_shared<std::vector<Gathered>>();
+  if (gathered_.size() <= kMost) {
+    batch->swap(gathered_);
+  } else {
+    const auto end = gathered_.begin() + kMost;
+    batch->assign(std::make_move_iterator(gathered_.begin()), std::make_move_iterator(end));
+    gathered_.erase(gathered_.begin(), end);
+  }
+  if (batch->empty()) {
+    gathering_ = false;
+    return;
+  }
+  const bool queued = http_->work([this, batch] {
+    const MonoTime began = clock_.mono();
+    std::vector<api::Ask> asks;
+    asks.reserve(batch->size());
+    for (const Gathered& one : *batch) asks.push_back(one.ask);
+    const auto told = serve_.backend.batch->many(asks);
+    metrics_.store_time.observe(clock_.mono() - began);
+    auto answers = std::make_shared<std::vector<Answer>>();
+    for (std::size_t i = 0; i < told.size(); ++i) {
+      answers->push_back(ask_answer(*(*batch)[i].request, (*batch)[i].ask, told[i]));
+    }
+    http_->post([this, batch, answers] {
+      for (std::size_t i = 0; i < batch->size(); ++i) {
+        finish((*batch)[i].visit, std::move((*answers)[i]));
+      }
+      run_gathered();
+    });
+  });
+  if (queued) return;
+  for (const Gathered& one : *batch) {
+    finish(one.visit, error_answer(503,
+                                   unavailable("too much is waiting for the store: ask again. "
+                                               "Nothing was done."),
+                                   Millis(1000)));
+  }
+  run_gathered();
+}
+
+}  // namespace stint::server
