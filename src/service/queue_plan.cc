@@ -12,6 +12,8 @@ using store::Step;
 
 namespace {
 
+constexpr std::size_t kNonce = 16;
+
 Step step_of(Step::Kind kind, std::string key) {
   Step step;
   step.kind = kind;
@@ -222,12 +224,14 @@ Result<std::vector<Step>> QueueService::plan_put(const core::ItemId& id,
 }
 
 // Result, state and follow-ups are one commit: one step each. Only contents that do not fit beside
-// them are written ahead, under names that nothing else knows until that commit.   G10
+// them are written ahead, under names that nothing else knows until that commit: each attempt has
+// its own, so what a refused one wrote stands beside the accepted one's, not in its place.   G8 G10
 Result<QueueService::Extra> QueueService::plan_follow_ups(const api::Completion& completion,
                                                           const Seen& seen) {
   Extra extra;
   if (completion.result) {
-    const std::string what = cat("r", completion.ref.epoch.number());
+    const std::string what =
+        cat('r', completion.ref.epoch.number(), '-', random_.id_hex().substr(0, kNonce));
     extra.result = make_content(seen.id, what, *completion.result, kSmallRoom, extra.before);
   }
   for (const api::FollowUp& next : completion.then) {
@@ -270,6 +274,37 @@ Result<QueueService::Extra> QueueService::plan_follow_ups(const api::Completion&
     extra.before.clear();
   }
   return extra;
+}
+
+// What was written ahead of a commit that was not made, and can never be made any more: rubbish.
+// That it cannot be removed now costs nothing but room.
+void QueueService::discard(const std::vector<Step>& ahead) {
+  for (std::size_t at = 0; at < ahead.size(); at += kStepsAhead) {
+    std::vector<Step> steps;
+    for (std::size_t i = at; i < std::min(at + kStepsAhead, ahead.size()); ++i) {
+      steps.push_back(step_of(Step::Kind::Remove, ahead[i].key));
+    }
+    if (!store_.commit(steps, store::Sync::Relaxed)) return;
+  }
+}
+
+// The item is completed: no other result of this epoch or an earlier one will ever be named. Those
+// of a later one may be about to be.
+void QueueService::discard_results(const core::ItemId& id, Token epoch, const Content& named) {
+  const std::string prefix = blob_prefix(id) + "r";
+  auto found = store_.scan({.prefix = prefix, .after = "", .limit = kPage, .backwards = false});
+  if (!found) return;
+  std::vector<Step> rubbish;
+  for (const store::Entry& entry : found->entries) {
+    const std::string_view name = std::string_view(entry.key).substr(prefix.size());
+    const auto of = parse_digits(name.substr(0, name.find_first_of("-.")));
+    const bool mine =
+        !named.what.empty() && entry.key.starts_with(cat(blob_prefix(id), named.what, '.'));
+    if (of && *of <= epoch.number() && !mine) {
+      rubbish.push_back(step_of(Step::Kind::Remove, entry.key));
+    }
+  }
+  discard(rubbish);
 }
 
 }  // namespace stint::service

@@ -88,6 +88,8 @@ class QueueService final : public api::Queue {
     std::vector<store::Step> checks;
     WallTime now{};
   };
+  // Of contents that are written before what names them.
+  static constexpr std::size_t kStepsAhead = 60;
   using MakeExtra = std::function<Result<Extra>(const Seen&)>;
 
   struct Candidates {
@@ -126,6 +128,8 @@ class QueueService final : public api::Queue {
   void note_stale(const core::ItemId& id, const core::ItemVerb& verb, core::ItemCause cause,
                   const core::Item* item);
   Status clean_up(const Seen& dropped);
+  void discard(const std::vector<store::Step>& ahead);
+  void discard_results(const core::ItemId& id, Token epoch, const Content& named);
   // The item's record is the first step.
   Result<std::vector<store::Step>> plan_put(const core::ItemId& id, const api::PutRequest& request,
                                             const core::ItemLimits& limits,
