@@ -21,6 +21,7 @@ constexpr Millis kCandidatesKept{50};
 // How often a service that claims again and again looks after expired claims on the way.
 constexpr Millis kTendEvery{100};
 constexpr int kContention = 32;
+constexpr int kMostPages = 100;
 
 }  // namespace
 
@@ -210,6 +211,7 @@ Result<api::ClaimAnswer> QueueService::claim(const api::ClaimRequest& request) {
                             .reports = request.reports};
   bool looked_everywhere = false;
   bool bell = false;
+  int pages = 0;
   for (int tries = 0; tries < kMostTries; ++tries) {
     if (request.once) {
       auto before = claimed_before(request);
@@ -226,6 +228,11 @@ Result<api::ClaimAnswer> QueueService::claim(const api::ClaimRequest& request) {
     auto entry = candidate(request.queue);
     if (!entry) return entry.error();
     if (!*entry) {
+      // Who is about to say "nothing" has looked at all claims, not at one page of them.
+      if (looked_everywhere && ++pages < kMostPages && in_the_middle(request.queue)) {
+        if (auto done = tend(request.queue); !done) return done.error();
+        continue;
+      }
       if (looked_everywhere && (!request.will_wait || bell)) break;
       if (looked_everywhere) {
         if (auto hung = hang_bell(request.queue); !hung) return hung.error();

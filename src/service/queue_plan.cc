@@ -38,12 +38,6 @@ bool by_the_clock(const core::ItemVerb& verb) {
          std::holds_alternative<core::ClaimItem>(verb);
 }
 
-// The record that finds a delayed item; empty: none is needed.
-std::string index_key(const core::ItemId& id, const StoredItem& stored) {
-  if (!stored.item.reserved_for.empty()) return reserved_key(id, stored.item.reserved_for);
-  return stored.not_before ? due_key(id, *stored.not_before) : std::string();
-}
-
 void plan_timer(Step& step, const core::ItemChange& change) {
   step.timer = Step::TimerOp::Stop;
   if (change.delay.count() > 0) {
@@ -139,12 +133,15 @@ std::vector<Step> QueueService::plan(const Seen& seen, const core::ItemVerb& ver
     plan_timer(second, change);
     steps.push_back(std::move(second));
   }
-  const std::string had = seen.shelf == Shelf::Later ? index_key(id, seen.stored) : std::string();
-  const std::string has =
-      !change.dropped && to == Shelf::Later ? index_key(id, stored) : std::string();
-  if (had != has) {
-    if (!had.empty()) steps.push_back(step_of(Step::Kind::Remove, had));
-    if (!has.empty()) steps.push_back(set(has, "{}"));
+  std::vector<std::string> had;
+  if (seen.shelf == Shelf::Later) had = index_keys(id, seen.stored);
+  std::vector<std::string> has;
+  if (!change.dropped && to == Shelf::Later) has = index_keys(id, stored);
+  for (const std::string& key : had) {
+    if (std::ranges::find(has, key) == has.end()) steps.push_back(step_of(Step::Kind::Remove, key));
+  }
+  for (const std::string& key : has) {
+    if (std::ranges::find(had, key) == had.end()) steps.push_back(set(key, "{}"));
   }
   if (change.item.limits.progress_timeout.count() > 0) {
     plan_pace(steps, id, seen.timers.pace, verb, change.pace);

@@ -99,7 +99,7 @@ class QueueService final : public api::Queue {
     int contention = 0;
     std::optional<MonoTime> tended;
     std::optional<Millis> next_in;
-    std::string claimed_after;  // where the next look at the claims goes on
+    std::map<std::string, std::string> after;  // where the next look at a list goes on
   };
 
   WallTime wall_of(const Seen& seen) const { return seen.store_wall.value_or(clock_.wall()); }
@@ -148,8 +148,10 @@ class QueueService final : public api::Queue {
   bool due_for_tending(const core::QueueName& queue);
   Status tend_fired(const core::QueueName& queue, const std::vector<store::Entry>& entries,
                     api::Tended& tended);
-  Status tend_claims(const core::QueueName& queue, api::Tended& tended);
-  Status tend_paces(const core::QueueName& queue, api::Tended& tended);
+  Result<std::vector<store::Entry>> next_page(const core::QueueName& queue,
+                                              const std::string& prefix, std::size_t length);
+  bool in_the_middle(const core::QueueName& queue);
+  Status tend_pages(const core::QueueName& queue, api::Tended& tended);
   Status promote(const core::QueueName& queue, api::Tended& tended);
   Result<bool> promote_one(const Seen& seen);
   void count_moved(const Settled& settled, api::Tended& tended);

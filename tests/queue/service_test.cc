@@ -119,5 +119,46 @@ TEST_F(QueueServiceTest, AResultThatNobodyNamedIsSweptByTheNextCompletion) {
   EXPECT_EQ(queue_.show(id).value()->result, std::string(60'000, 'a'));
 }
 
+// As a page of others hides it: claims that run for long, reservations that stand.
+TEST_F(QueueServiceTest, TheJanitorFindsALapsedReservationBehindManyThatStand) {
+  core::ItemOrder order{.what = What::Reassign,
+                        .expected = {},
+                        .why = "w",
+                        .by = "op",
+                        .id = {},
+                        .to = {},
+                        .hold = {}};
+  const auto reserve = [&](std::string_view owner, Millis hold) {
+    order.to = Owner::parse(owner).value();
+    order.hold = hold;
+    const auto id = put();
+    EXPECT_TRUE(done(queue_.order(id, order)));
+    return id;
+  };
+  for (int i = 0; i < 40; ++i) reserve("aaa", kLong);
+  const auto lapsed = reserve("zzz", Millis(1000));
+  EXPECT_FALSE(claim_by(queue_));
+  clock_.advance(Millis(1001));
+  const auto mine = claim_by(queue_);
+  ASSERT_TRUE(mine);
+  EXPECT_EQ(mine->item.id, lapsed);
+  EXPECT_FALSE(claim_by(queue_));
+}
+
+// Also by a process that was started for this one claim, and has looked at nothing before.
+TEST_F(QueueServiceTest, TheJanitorFindsAStalledClaimBehindManyThatGoOn) {
+  for (int i = 0; i < 260; ++i) {
+    put("x", limits(kLong));
+    ASSERT_TRUE(claim_by(queue_));
+  }
+  const auto wedged = put("w", limits(Millis(1000)));
+  ASSERT_TRUE(claim_by(queue_));
+  clock_.advance(Millis(1001));
+  service::QueueService other(*memory_, ledger_, clock_, random_);
+  const auto mine = claim_by(other);
+  ASSERT_TRUE(mine);
+  EXPECT_EQ(mine->item.id, wedged);
+}
+
 }  // namespace
 }  // namespace stint::test
