@@ -137,7 +137,7 @@ class QueueService final : public api::Queue {
   Result<Extra> plan_follow_ups(const api::Completion& completion, const Seen& seen);
 
   // queue_claim.cc
-  Result<std::optional<store::Entry>> candidate(const core::QueueName& queue);
+  Result<std::optional<store::Entry>> candidate(const core::QueueName& queue, bool contested);
   void put_down(const core::QueueName& queue, const std::string& key, bool conflict);
   Result<std::optional<Settled>> try_claim(const Seen& seen, const core::ClaimItem& bid,
                                            const std::optional<api::Once>& once, bool& conflict);

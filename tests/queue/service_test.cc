@@ -2,6 +2,10 @@
 // clock.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+#include <utility>
+
 #include "base/text.h"
 #include "os/random.h"
 #include "service/queue_service.h"
@@ -15,6 +19,20 @@ namespace {
 
 using What = core::ItemOrder::What;
 constexpr Millis kLong{3'600'000};
+
+// Something happens before the first look at a list.
+class BeforeScan final : public store::SharedStore {
+ public:
+  BeforeScan(std::shared_ptr<store::Store> store, std::function<void()> what)
+      : SharedStore(std::move(store)), what_(std::move(what)) {}
+  Result<store::Reading> scan(const ScanRange& range) override {
+    if (what_) std::exchange(what_, {})();
+    return SharedStore::scan(range);
+  }
+
+ private:
+  std::function<void()> what_;
+};
 
 class QueueServiceTest : public ::testing::Test {
  protected:
@@ -158,6 +176,52 @@ TEST_F(QueueServiceTest, TheJanitorFindsAStalledClaimBehindManyThatGoOn) {
   const auto mine = claim_by(other);
   ASSERT_TRUE(mine);
   EXPECT_EQ(mine->item.id, wedged);
+}
+
+// Nobody who asks under one key is told "nothing" once that key has claimed.
+TEST_F(QueueServiceTest, ManyClaimsAtOnceUnderOneKeyAreOneClaim) {
+  for (int round = 0; round < 20; ++round) {
+    const auto id = put();
+    const api::ClaimRequest request{.queue = jobs(),
+                                    .owner = Owner::parse("ann").value(),
+                                    .claim = Claim::make(random_),
+                                    .ttl = kLong,
+                                    .start = false,
+                                    .reports = false,
+                                    .once = api::Once{.key = cat("a", round), .digest = "d"}};
+    std::atomic<int> given = 0;
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 8; ++i) {
+      threads.emplace_back([&] {
+        auto answer = queue_.claim(request);
+        const auto* got = answer ? std::get_if<api::ClaimedItem>(&*answer) : nullptr;
+        if (got != nullptr && got->item.id == id) ++given;
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(given, 8);
+  }
+}
+
+// The same, played: the key claims in another process between the look for the key and the look at
+// the items.
+TEST_F(QueueServiceTest, AKeyThatHasClaimedMeanwhileIsFound) {
+  const auto id = put();
+  const api::ClaimRequest request{.queue = jobs(),
+                                  .owner = Owner::parse("ann").value(),
+                                  .claim = Claim::make(random_),
+                                  .ttl = kLong,
+                                  .start = false,
+                                  .reports = false,
+                                  .once = api::Once{.key = "ab", .digest = "d"}};
+  BeforeScan store(memory_, [&] { ASSERT_TRUE(queue_.claim(request)); });
+  service::QueueService other(store, ledger_, clock_, random_);
+  const auto answer = other.claim(request);
+  ASSERT_TRUE(answer.has_value());
+  const auto* got = std::get_if<api::ClaimedItem>(&*answer);
+  ASSERT_NE(got, nullptr) << "it was told that there is nothing";
+  EXPECT_EQ(got->item.id, id);
+  EXPECT_TRUE(got->replayed);
 }
 
 }  // namespace
