@@ -214,26 +214,6 @@ Result<api::PutAnswer> DirQueue::put(const api::PutRequest& request) {
   return put_as(*here, *id, request, request.limits.value_or(known->limits), "");
 }
 
-// A file that somebody moved into queue/ by hand.
-void DirQueue::adopt(const QueueFolder& folder, const core::QueueName& queue,
-                     const std::string& name) {
-  auto known = config(queue);
-  auto now = server_now(folder);
-  if (!known || !now) return;
-  std::optional<core::ItemId> id;
-  {
-    const MutexLock lock(mutex_);
-    id = ids_.make(queue, 0, clock_.wall(), random_);
-  }
-  Notes put = notes_of(known->limits);
-  put["put_by"] = "by hand";
-  put["put_at_ms"] = cat(to_ms(*now));
-  put["label0"] = cat("file=", printable(name));
-  if (folder.make(cat("about/", id->suffix())) != 0) return;
-  if (folder.write(cat("about/", id->suffix(), "/put"), encode(put), nonce()) != 0) return;
-  folder.rename(cat("queue/", name), cat("queue/", stem_of(id->suffix(), Token())));
-}
-
 // ---- claim
 
 Result<std::optional<api::ClaimAnswer>> DirQueue::try_claim(const QueueFolder& folder,
@@ -334,7 +314,7 @@ Result<api::Tended> DirQueue::tend(const core::QueueName& queue) {
       if (!id) continue;
       const Millis left = wall_from_ms(*place->time_ms) - *now;
       if (left.count() > 0) sooner(tended.next_in, left);
-      auto settled = settle(*id, core::TendItem{}, nullptr);
+      auto settled = settle(*id, core::TendItem{}, {});
       if (!settled) return settled.error();
       if (!*settled || (*settled)->decision.outcome != core::ItemOutcome::Done) continue;
       const core::Item& item = (*settled)->seen.record.item;
@@ -354,45 +334,15 @@ Result<api::Tended> DirQueue::tend(const core::QueueName& queue) {
     }
     here->rename(place->path, cat("queue/", stem_of(place->suffix, place->epoch)));
   }
-  for (const std::string& stem : here->list("staged")) {
+  for (const std::string& name : here->list("staged")) {
+    const auto words = split(name, '.');  // ITEM.eN, or ITEM.eN.TURN
+    const std::string stem = words.size() == 3 ? cat(words[0], ".", words[1]) : name;
     if (here->there(cat("done/", stem))) roll_forward(*here, stem);
   }
   return tended;
 }
 
 // ---- looking
-
-api::QueueItem DirQueue::view_of(const Seen& seen) const {
-  api::QueueItem view{.id = seen.id,
-                      .item = seen.record.item,
-                      .labels = {},
-                      .unique = text_of(seen.put, "unique"),
-                      .put_by = text_of(seen.put, "put_by"),
-                      .put_at = wall_from_ms(static_cast<std::int64_t>(
-                          parse_digits(text_of(seen.put, "put_at_ms")).value_or(0))),
-                      .parent = text_of(seen.put, "parent"),
-                      .not_before = std::nullopt,
-                      .remaining = std::nullopt,
-                      .ttl = Millis(0),
-                      .live = core::live(seen.record),
-                      .payload = std::nullopt,
-                      .checkpoint = std::nullopt,
-                      .result = std::nullopt,
-                      .payload_bytes = 0};
-  for (std::size_t i = 0; i < api::kMostLabels; ++i) {
-    if (auto label = text_of(seen.put, cat("label", i)); !label.empty()) {
-      view.labels.push_back(std::move(label));
-    }
-  }
-  if (seen.record.item.state == core::ItemState::Claimed) {
-    view.ttl = seen.record.timers.alive.ttl.value_or(seen.record.item.limits.claim_ttl);
-    if (view.live) view.remaining = seen.record.timers.alive.remaining;
-  } else if (seen.place.time_ms) {
-    view.not_before = wall_from_ms(*seen.place.time_ms);
-    view.remaining = seen.record.timers.delay.remaining;
-  }
-  return view;
-}
 
 void DirQueue::load(const QueueFolder& folder, const Seen& seen, api::QueueItem& view) const {
   std::string bytes;
@@ -406,8 +356,8 @@ void DirQueue::load(const QueueFolder& folder, const Seen& seen, api::QueueItem&
     }
   }
   if (seen.record.item.state != core::ItemState::Done) return;
-  const std::string stage = cat("staged/", stem_of(seen.place.suffix, seen.place.epoch));
-  if (folder.read(stage + "/result", bytes) == 0) view.result = bytes;
+  const std::string stem = stem_of(seen.place.suffix, seen.place.epoch);
+  if (read_staged(folder, stem, "result", bytes) == 0) view.result = bytes;
 }
 
 Result<std::optional<api::QueueItem>> DirQueue::show(const core::ItemId& id) {
