@@ -1,9 +1,19 @@
 // The directory queue: files that somebody moved in by hand.
+#include <cerrno>
+
 #include "base/text.h"
 #include "os/files.h"
 #include "queue/dir_queue.h"
 
 namespace stint::queue {
+
+// Named like an item, and none of this queue's: another's file that was moved in by hand. An item
+// has its notes before it has its name.
+bool DirQueue::strange(const QueueFolder& folder, bool proper_id, const Place& place) {
+  if (!proper_id) return true;
+  os::FileFacts facts;
+  return folder.root().facts(cat("about/", place.suffix, "/put"), facts) == ENOENT;
+}
 
 // A file that somebody moved into queue/ by hand.
 void DirQueue::adopt(const QueueFolder& folder, const core::QueueName& queue,

@@ -224,6 +224,10 @@ Result<std::optional<api::ClaimAnswer>> DirQueue::try_claim(const QueueFolder& f
   const auto place = parse_place(later ? "later" : "queue", "", name.substr(6));
   if (!place) return Answer();
   auto id = core::ItemId::parse(cat(request.queue.text(), "-", place->suffix));
+  if (!later && strange(folder, id.has_value(), *place)) {
+    adopt(folder, request.queue, name.substr(6));
+    return Answer();
+  }
   if (!id) return Answer();
   auto seen = seen_of(folder, *id, *place);
   if (!seen) {
@@ -292,6 +296,14 @@ Result<api::ClaimAnswer> DirQueue::claim(const api::ClaimRequest& request) {
   for (const std::string& name : here->list("later")) names.push_back(cat("later/", name));
   for (const std::string& name : names) {
     auto claimed = try_claim(*here, request, name);
+    if (!claimed) return claimed.error();
+    if (*claimed) return std::move(**claimed);
+  }
+  // What was adopted on the way has a name of its own now.
+  for (const std::string& name : here->list("queue")) {
+    const std::string path = cat("queue/", name);
+    if (std::ranges::find(names, path) != names.end()) continue;
+    auto claimed = try_claim(*here, request, path);
     if (!claimed) return claimed.error();
     if (*claimed) return std::move(**claimed);
   }

@@ -109,6 +109,7 @@ class DirQueue final : public api::Queue {
   static void settle_stage(const QueueFolder& folder, const std::string& stem);
   int finish(const QueueFolder& folder, const Seen& seen);
   void roll_forward(const QueueFolder& folder, const std::string& stem);
+  static bool strange(const QueueFolder& folder, bool proper_id, const Place& place);
   void adopt(const QueueFolder& folder, const core::QueueName& queue, const std::string& name);
   Result<std::optional<api::ClaimAnswer>> try_claim(const QueueFolder& folder,
                                                     const api::ClaimRequest& request,

@@ -7,6 +7,7 @@
 #include <array>
 #include <filesystem>
 #include <functional>
+#include <set>
 #include <thread>
 
 #include "base/text.h"
@@ -428,6 +429,25 @@ TEST_F(DirQueueTest, OfManyCompletionsAtOnceTheAcceptedOneIsShown) {
     EXPECT_EQ(next->item.payload, which);
     EXPECT_FALSE(claim("bob", kHour, "next"));
   }
+}
+
+// Named like an item of ours: from another queue's done/, or with a name that no item has.
+TEST_F(DirQueueTest, AStrangersItemIsAdoptedAndBlocksNobody) {
+  put("first");
+  ASSERT_TRUE(claim());
+  write_text(folder() + "/queue/00000000000000000001.e7", "from elsewhere");
+  write_text(folder() + "/queue/!!!!!!!!!!!!!!!!!!!!.e0", "odd");
+  put("ours");
+  std::set<std::string> got;
+  for (int i = 0; i < 3; ++i) {
+    const auto mine = claim();
+    ASSERT_TRUE(mine);
+    EXPECT_EQ(mine->item.item.epoch, Token(1));
+    got.insert(mine->item.payload.value());
+    EXPECT_TRUE(done(queue_.complete(completion(ref(*mine)))));
+  }
+  EXPECT_EQ(got, (std::set<std::string>{"from elsewhere", "odd", "ours"}));
+  EXPECT_FALSE(claim());
 }
 
 }  // namespace
