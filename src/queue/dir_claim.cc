@@ -220,26 +220,6 @@ Result<api::PutAnswer> DirQueue::put(const api::PutRequest& request) {
   return put_as(*here, *id, request, request.limits.value_or(known->limits), "");
 }
 
-// A file that somebody moved into queue/ by hand.
-void DirQueue::adopt(const QueueFolder& folder, const core::QueueName& queue,
-                     const std::string& name) {
-  auto known = config(queue);
-  auto now = server_now(folder);
-  if (!known || !now) return;
-  std::optional<core::ItemId> id;
-  {
-    const MutexLock lock(mutex_);
-    id = ids_.make(queue, 0, clock_.wall(), random_);
-  }
-  Notes put = notes_of(known->limits);
-  put["put_by"] = "by hand";
-  put["put_at_ms"] = cat(to_ms(*now));
-  put["label0"] = cat("file=", printable(name));
-  if (folder.make(cat("about/", id->suffix())) != 0) return;
-  if (folder.write(cat("about/", id->suffix(), "/put"), encode(put), nonce()) != 0) return;
-  folder.rename(cat("queue/", name), cat("queue/", stem_of(id->suffix(), Token())));
-}
-
 // ---- claim
 
 Result<std::optional<api::ClaimAnswer>> DirQueue::try_claim(const QueueFolder& folder,
@@ -250,6 +230,10 @@ Result<std::optional<api::ClaimAnswer>> DirQueue::try_claim(const QueueFolder& f
   const auto place = parse_place(later ? "later" : "queue", "", name.substr(6));
   if (!place) return Answer();
   auto id = core::ItemId::parse(cat(request.queue.text(), "-", place->suffix));
+  if (!later && strange(folder, id.has_value(), *place)) {
+    adopt(folder, request.queue, name.substr(6));
+    return Answer();
+  }
   if (!id) return Answer();
   auto seen = seen_of(folder, *id, *place);
   if (!seen) {
@@ -326,6 +310,14 @@ Result<api::ClaimAnswer> DirQueue::claim(const api::ClaimRequest& request) {
     if (!claimed) return claimed.error();
     if (*claimed) return std::move(**claimed);
   }
+  // What was adopted on the way has a name of its own now.
+  for (const std::string& name : here->list("queue")) {
+    const std::string path = cat("queue/", name);
+    if (std::ranges::find(names, path) != names.end()) continue;
+    auto claimed = try_claim(*here, request, path);
+    if (!claimed) return claimed.error();
+    if (*claimed) return std::move(**claimed);
+  }
   return api::ClaimAnswer(api::EmptyQueue{.next_in = tended->next_in});
 }
 
@@ -345,7 +337,7 @@ Result<api::Tended> DirQueue::tend(const core::QueueName& queue) {
       if (!id) continue;
       const Millis left = wall_from_ms(*place->time_ms) - *now;
       if (left.count() > 0) sooner(tended.next_in, left);
-      auto settled = settle(*id, core::TendItem{}, nullptr);
+      auto settled = settle(*id, core::TendItem{}, {});
       if (!settled) return settled.error();
       if (!*settled || (*settled)->decision.outcome != core::ItemOutcome::Done) continue;
       const core::Item& item = (*settled)->seen.record.item;
@@ -365,7 +357,9 @@ Result<api::Tended> DirQueue::tend(const core::QueueName& queue) {
     }
     here->rename(place->path, cat("queue/", stem_of(place->suffix, place->epoch)));
   }
-  for (const std::string& stem : here->list("staged")) {
+  for (const std::string& name : here->list("staged")) {
+    const auto words = split(name, '.');  // ITEM.eN, or ITEM.eN.TURN
+    const std::string stem = words.size() == 3 ? cat(words[0], ".", words[1]) : name;
     if (here->there(cat("done/", stem))) roll_forward(*here, stem);
   }
   if (auto ok = here->sound(); !ok) return ok.error();

@@ -116,6 +116,15 @@ std::string worker_folder(const Owner& owner) {
   return out.substr(0, kMost);
 }
 
+std::string turn_of(const Place& place) {
+  return place.state == core::ItemState::Claimed ? cat(place.turn) : std::string(kLateTurn);
+}
+
+std::string next_turn(const Place& place, std::int64_t deadline_ms, const std::string& chance) {
+  return cat("claimed/", place.worker, "/", stem_of(place.suffix, place.epoch), ".", deadline_ms,
+             ".", place.nonce, "-", place.turn + 1, "-", chance);
+}
+
 // ITEM.eN, and in later/ and claimed/ what follows.
 std::optional<Place> parse_place(const std::string& folder, const std::string& worker,
                                  const std::string& name) {
@@ -135,7 +144,13 @@ std::optional<Place> parse_place(const std::string& folder, const std::string& w
     if (!place.time_ms) return std::nullopt;
   }
   if (claimed) {
-    place.nonce = words[3];
+    const auto parts = split(words[3], '-');
+    place.nonce = parts.front();
+    if (parts.size() > 1) {
+      const auto turn = number(parts[1]);
+      if (!turn) return std::nullopt;
+      place.turn = static_cast<std::uint64_t>(*turn);
+    }
     place.worker = worker;
   }
   for (const core::ItemState state : core::kItemStates) {

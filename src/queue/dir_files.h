@@ -5,12 +5,20 @@
 //   QUEUE/later/ITEM.eN.TIME              not before TIME (milliseconds since 1970)
 //   QUEUE/claimed/WORKER/ITEM.eN.DEADLINE.NONCE
 //   QUEUE/done|failed|parked|cancelled/ITEM.eN
-//   QUEUE/staged/ITEM.eN/                 what a completion brings: digest, result, then.QUEUE.ITEM
-//   QUEUE/about/ITEM/                     notes beside it: put, eN.claim, eN.start, eN.progress ...
-//   QUEUE/unique/HASH                     the item that has a unique key
+//   QUEUE/staged/ITEM.eN/                 what a completion brings: digest, result,
+//   then.QUEUE.ITEM;
+//                                         ITEM.eN.TURN until it counts
+//   QUEUE/about/ITEM/                     notes beside it: put, eN.claim, eN.start, eN.said.TURN
+//   ... QUEUE/unique/HASH                     the item that has a unique key
 //
 // Every name is unique in time: a plain rename never replaces anything, and each rename names the
 // state that it expects. ENOENT means: somebody else was first.
+//
+// A claim's NONCE is CLAIM-TURN-CHANCE once something was done to it: each verb gives it a name
+// that nobody has seen. Who ends the claim first takes a turn, then writes beside it what it is
+// about to do, under that turn, then renames. So what somebody wrote who was stopped, or came too
+// late, is known by its lower turn: the highest one is what happened. Where no claim stands any
+// more there are no turns: `late`.
 #pragma once
 
 #include <map>
@@ -40,9 +48,15 @@ struct Place {
   std::string suffix;
   Token epoch;
   std::optional<std::int64_t> time_ms;  // later/: not before; claimed/: the deadline
-  std::string nonce;                    // claimed/
+  std::string nonce;                    // claimed/: of the claim
+  std::uint64_t turn = 0;               // claimed/
   std::string worker;                   // claimed/
 };
+constexpr std::string_view kLateTurn = "late";
+// Under what name the notes of who moves it from there stand.
+std::string turn_of(const Place& place);
+// The same claim's next name, with that deadline.
+std::string next_turn(const Place& place, std::int64_t deadline_ms, const std::string& chance);
 
 // Empty: not one of ours.
 std::optional<Place> parse_place(const std::string& folder, const std::string& worker,
@@ -87,10 +101,10 @@ class QueueFolder {
   // The file server's present time.
   Result<Nanos> server_now(const std::string& nonce) const;
   const os::Directory& root() const { return root_; }
-
- private:
   // Written and synced, not in place yet; gone again if that failed.
   int stage(const std::string& path, std::string_view content) const;
+
+ private:
   int looked(int error) const;
   os::Directory root_;
   mutable int fault_ = 0;

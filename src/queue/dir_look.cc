@@ -37,6 +37,52 @@ NotesByEpoch notes_by_epoch(const QueueFolder& folder, const Place& place) {
   return out;
 }
 
+// How a claim ended: by the note of the highest turn; those of lower ones were written by who was
+// stopped before its rename, or came too late. A late word counts once it has moved the item: it
+// never parks it.
+std::string last_end(const std::vector<std::string>& names, bool parked) {
+  std::string last;
+  std::uint64_t highest = 0;
+  for (const std::string& name : names) {
+    const auto words = split(name, '.');
+    if (words[0] != "said" && words[0] != "janitor") continue;
+    if (words.size() == 2 && words[1] == kLateTurn) {
+      if (!parked) return name;
+      continue;
+    }
+    const auto turn = words.size() == 2 ? parse_digits(words[1]) : 0;
+    if (!turn || (*turn < highest && !last.empty())) continue;
+    highest = *turn;
+    last = name;
+  }
+  return last;
+}
+
+// It was given back, and that used up no attempt.
+bool given_back(const std::vector<std::string>& names) {
+  const std::string last = last_end(names, false);
+  if (!last.starts_with("said")) return false;
+  return std::ranges::find(names, cat("back", last.substr(4))) != names.end();
+}
+
+void add_end(const QueueFolder& folder, const Place& place, const NotesByEpoch& by_epoch,
+             core::Item& item) {
+  const auto present = by_epoch.find(place.epoch.number());
+  if (present == by_epoch.end()) return;
+  const std::string last = last_end(present->second, place.state == core::ItemState::Parked);
+  const auto note = folder.notes(note_path(place, place.epoch.number(), last));
+  if (last.empty() || !note) return;
+  item.why = text_of(*note, "why");
+  if (last.starts_with("janitor")) {
+    item.by = "janitor";
+    item.reason = core::parse_reason(text_of(*note, "reason")).value_or(core::Reason::Expired);
+    return;
+  }
+  item.last = core::parse_last_word(text_of(*note, "word")).value_or(core::LastWord::Failed);
+  item.by.clear();
+  item.reason = core::Reason::Released;
+}
+
 // Progress and attempts, of all epochs up to the present one.
 void add_epochs(const QueueFolder& folder, const Place& place, const NotesByEpoch& by_epoch,
                 core::Item& item) {
@@ -59,7 +105,7 @@ void add_epochs(const QueueFolder& folder, const Place& place, const NotesByEpoc
       if (what == "requeue" || what == "replay") item.attempts = 0;
       continue;
     }
-    if (has("claim") && !has("back")) ++item.attempts;
+    if (has("claim") && !given_back(notes)) ++item.attempts;
   }
 }
 
@@ -140,20 +186,10 @@ void DirQueue::add_notes(const QueueFolder& folder, const Seen& seen, core::Item
     return add_order(*order, item);
   }
   add_claim(folder, seen.place, by_epoch, item);
-  if (const auto janitor = notes("janitor"); janitor && item.state != core::ItemState::Claimed) {
-    item.by = "janitor";
-    item.why = text_of(*janitor, "why");
-    item.reason = core::parse_reason(text_of(*janitor, "reason")).value_or(core::Reason::Expired);
-  }
-  if (const auto said = notes("said"); said && item.state != core::ItemState::Claimed) {
-    item.last = core::parse_last_word(text_of(*said, "word")).value_or(core::LastWord::Failed);
-    item.why = text_of(*said, "why");
-    item.by.clear();
-    item.reason = core::Reason::Released;
-  }
+  if (item.state != core::ItemState::Claimed) add_end(folder, seen.place, by_epoch, item);
   if (item.state == core::ItemState::Done) {
     std::string digest;
-    folder.read(cat("staged/", stem_of(seen.place.suffix, seen.place.epoch), "/digest"), digest);
+    read_staged(folder, stem_of(seen.place.suffix, seen.place.epoch), "digest", digest);
     item.last = core::LastWord::Completed;
     item.digest = digest;
     item.why.clear();

@@ -22,6 +22,12 @@ bool moves_epoch(const core::ItemVerb& verb) {
          std::holds_alternative<core::ItemOrder>(verb);
 }
 
+Error follow_ups_wait(const core::ItemId& id) {
+  return unavailable(cat("a follow-up of ", quoted(id.text()),
+                         " cannot be put into its queue yet, and would be lost: see that the queue"
+                         " is there and can be written, then try again"));
+}
+
 // The epoch that the verb came with; zero: none.
 std::uint64_t offered(const core::ItemVerb& verb) {
   return std::visit(
@@ -78,66 +84,114 @@ std::string DirQueue::target_of(const Seen& seen, const core::ItemChange& change
     const std::int64_t deadline = change.alive.op == core::TimerPlan::Op::Keep
                                       ? *seen.place.time_ms
                                       : to_ms(seen.now + length);
-    const bool fresh = change.alive.op == core::TimerPlan::Op::Start;
-    const std::string worker = fresh ? worker_folder(item.owner) : seen.place.worker;
-    // It never shortens.   G3
-    const std::int64_t end = fresh ? deadline : std::max(deadline, *seen.place.time_ms);
-    return cat("claimed/", worker, "/", stem, ".", end, ".", fresh ? nonce : seen.place.nonce);
+    if (change.alive.op != core::TimerPlan::Op::Start) {
+      // It never shortens.   G3
+      return next_turn(seen.place, std::max(deadline, *seen.place.time_ms), nonce);
+    }
+    return cat("claimed/", worker_folder(item.owner), "/", stem, ".", deadline, ".", nonce);
   }
   if (change.delay.count() > 0) return cat("later/", stem, ".", to_ms(seen.now + change.delay));
   return cat(folder_of(item.state), "/", stem);
 }
 
-// The notes that the new place needs, before the rename that makes them true.
-int DirQueue::note_move(const QueueFolder& folder, const Seen& seen, const core::ItemVerb& verb,
-                        const core::ItemChange& change) {
-  const core::Item& after = change.item;
-  const std::uint64_t epoch = after.epoch.number();
-  const auto put = [&](std::string_view what, const Notes& notes) {
-    return folder.write(note_path(seen.place, epoch, what), encode(notes), nonce());
-  };
-  if (const auto* order = std::get_if<core::ItemOrder>(&verb)) {
-    const Notes notes = {{"what", std::string(core::word(order->what))},
-                         {"why", order->why},
-                         {"by", order->by},
-                         {"id", order->id},
-                         {"to", order->to.text()}};
-    return folder.write_new(note_path(seen.place, epoch, "order"), encode(notes), nonce());
-  }
+// What the new place needs beside it, by name.
+std::map<std::string, Notes> DirQueue::notes_of_move(const core::ItemVerb& verb,
+                                                     const core::Item& after) {
   if (std::holds_alternative<core::TendItem>(verb)) {
-    return put("janitor", {{"why", after.why}, {"reason", std::string(core::word(after.reason))}});
+    return {{"janitor", {{"why", after.why}, {"reason", std::string(core::word(after.reason))}}}};
   }
+  std::map<std::string, Notes> notes;
   if (const auto* fail = std::get_if<core::FailItem>(&verb)) {
-    if (fail->later) {
-      if (const int error = put("back", {{"why", "later"}}); error != 0) return error;
-    }
-    return put("said", {{"word", std::string(core::word(after.last))}, {"why", after.why}});
+    if (fail->later) notes["back"] = {{"why", "later"}};
+    notes["said"] = {{"word", std::string(core::word(after.last))}, {"why", after.why}};
   }
   if (std::holds_alternative<core::ReleaseItem>(verb)) {
-    if (const int error = put("back", {{"why", "released"}}); error != 0) return error;
-    return put("said", {{"word", "released"}, {"why", ""}});
+    notes["back"] = {{"why", "released"}};
+    notes["said"] = {{"word", "released"}, {"why", ""}};
+  }
+  return notes;
+}
+
+// An order takes the next epoch by its note: EEXIST if another order was first.
+int DirQueue::note_order(const QueueFolder& folder, const Seen& seen, const core::ItemOrder& order,
+                         const core::ItemChange& change) {
+  const Notes notes = {{"what", std::string(core::word(order.what))},
+                       {"why", order.why},
+                       {"by", order.by},
+                       {"id", order.id},
+                       {"to", order.to.text()}};
+  return folder.write_new(note_path(seen.place, change.item.epoch.number(), "order"), encode(notes),
+                          nonce());
+}
+
+// Takes a turn, and puts what was written already beside the claim, under that turn: whoever was
+// about to do something to the claim as it was comes too late now, and its notes count for nothing.
+// Nothing slow in between: others would take it away again.   G8
+int DirQueue::take_turn(const QueueFolder& folder, Seen& seen, const std::string& chance,
+                        const std::map<std::string, std::string>& written) {
+  if (seen.place.state == core::ItemState::Claimed) {
+    const std::string to = next_turn(seen.place, *seen.place.time_ms, chance);
+    int error = folder.root().rename(seen.place.path, to);
+    if (error == ENOENT && folder.there(to)) error = 0;  // a lost reply
+    if (error != 0) return error;
+    seen.place.path = to;
+    ++seen.place.turn;
+  }
+  for (const auto& [what, path] : written) {
+    const std::string name = cat(what, ".", turn_of(seen.place));
+    const int error =
+        folder.root().rename(path, note_path(seen.place, seen.place.epoch.number(), name));
+    if (error != 0) return error;
   }
   return 0;
+}
+
+// All that stands beside it before the one rename that counts. An errno.
+int DirQueue::prepare(const QueueFolder& folder, Seen& seen, const core::ItemVerb& verb,
+                      const core::ItemChange& change, const Before& before,
+                      const std::string& chance) {
+  if (before.at_leisure) {
+    if (const int error = before.at_leisure(folder, seen, change); error != 0) return error;
+  }
+  if (const auto* order = std::get_if<core::ItemOrder>(&verb)) {
+    return note_order(folder, seen, *order, change);
+  }
+  if (change.item.state == core::ItemState::Claimed) return 0;  // the rename is its turn
+  std::map<std::string, std::string> written;
+  int error = 0;
+  for (const auto& [what, notes] : notes_of_move(verb, change.item)) {
+    written[what] = cat("tmp/", nonce());
+    if (error == 0) error = folder.stage(written[what], encode(notes));
+  }
+  if (error == 0) error = take_turn(folder, seen, chance, written);
+  if (error == 0 && before.in_turn) error = before.in_turn(folder, seen, change);
+  if (error == 0) return 0;
+  for (const auto& [what, path] : written) folder.remove(path);
+  return error;
+}
+
+// The rename that counts.
+int DirQueue::put_there(const QueueFolder& folder, const std::string& from, const std::string& to,
+                        const core::ItemVerb& verb, const core::ItemChange& change) {
+  const bool ends = change.item.state != core::ItemState::Claimed && !moves_epoch(verb);
+  // A target that bears our chance or our epoch is ours alone, also when the reply was lost.
+  if (!ends) return folder.rename(from, to);
+  // Another's end may have the same name: whoever looks again finds whose it is.
+  if (const int error = folder.root().rename(from, to); error != 0) return error;
+  if (const int error = folder.sync_parent(to); error != 0) return error;
+  // What was put beside it in its turn is as durable as the move.
+  const std::string suffix = to.substr(to.find('/') + 1, core::ItemId::kSuffix);
+  const bool noted = !notes_of_move(verb, change.item).empty();
+  return noted ? folder.sync_parent(cat("about/", suffix, "/")) : 0;
 }
 
 // False: somebody else was first.
 Result<bool> DirQueue::move(const QueueFolder& folder, Seen& seen, const core::ItemVerb& verb,
                             const core::ItemChange& change, const Before& before, Millis& granted) {
   const std::string chance = nonce();
-  if (before) {
-    const int error = before(folder, seen, change);
+  if (const int error = prepare(folder, seen, verb, change, before, chance); error != 0) {
     if (error == EEXIST || error == ENOENT) return false;
-    if (error != 0) return fault(cat("writing beside ", quoted(seen.id.text())), error);
-  }
-  const bool notes_only = std::holds_alternative<core::StartItem>(verb) ||
-                          std::holds_alternative<core::CheckpointItem>(verb);
-  if (notes_only) {
-    const bool there = folder.there(seen.place.path);
-    if (auto ok = folder.sound(); !ok) return Error{Code::UnknownOutcome, ok.error().message};
-    return there;
-  }
-  if (const int error = note_move(folder, seen, verb, change); error != 0) {
-    if (error == EEXIST || error == ENOENT) return false;
+    if (error == EBUSY) return follow_ups_wait(seen.id);
     return fault(cat("writing beside ", quoted(seen.id.text())), error);
   }
   if (change.dropped) {
@@ -148,11 +202,16 @@ Result<bool> DirQueue::move(const QueueFolder& folder, Seen& seen, const core::I
       forget_key(folder, key, seen.id);
     }
     folder.remove_all(cat("about/", seen.place.suffix));
+    for (const std::string& name : folder.list("staged")) {
+      if (name.starts_with(seen.place.suffix)) folder.remove_all(cat("staged/", name));
+    }
     return true;
   }
   const std::string to = target_of(seen, change, chance);
-  const int error = to == seen.place.path ? 0 : folder.rename(seen.place.path, to);
+  int error = to == seen.place.path ? 0 : put_there(folder, seen.place.path, to, verb, change);
   if (error == ENOENT) {
+    // Whether the reply was lost could not be looked at.
+    if (auto ok = folder.sound(); !ok) return Error{Code::UnknownOutcome, ok.error().message};
     if (std::holds_alternative<core::ItemOrder>(verb)) {
       folder.remove(note_path(seen.place, change.item.epoch.number(), "order"));
     }
@@ -247,17 +306,18 @@ Result<api::ItemAnswer> DirQueue::answer(const core::ItemId& id, const core::Ite
 
 Result<api::ItemAnswer> DirQueue::start(const api::ItemRef& ref, bool reports) {
   if (auto ok = api::check_ref(ref); !ok) return ok.error();
-  return answer(ref.id, core::StartItem{ref.epoch, reports},
-                [&](const QueueFolder& here, const Seen& seen, const core::ItemChange&) {
-                  return here.write(note_path(seen.place, ref.epoch.number(), "start"),
-                                    encode({{"reports", reports ? "1" : "0"}}), nonce());
-                });
+  return answer(
+      ref.id, core::StartItem{ref.epoch, reports},
+      {.at_leisure = [&](const QueueFolder& here, const Seen& seen, const core::ItemChange&) {
+        return here.write(note_path(seen.place, ref.epoch.number(), "start"),
+                          encode({{"reports", reports ? "1" : "0"}}), nonce());
+      }});
 }
 
 Result<api::ItemAnswer> DirQueue::renew(const api::ItemRef& ref, Millis ttl) {
   if (auto ok = api::check_ref(ref); !ok) return ok.error();
   if (auto ok = api::check_length("a ttl", ttl); !ok) return ok.error();
-  return answer(ref.id, core::RenewItem{ref.epoch, ttl}, nullptr);
+  return answer(ref.id, core::RenewItem{ref.epoch, ttl}, {});
 }
 
 Result<api::ItemAnswer> DirQueue::checkpoint(const api::ItemRef& ref, const std::string& marker,
@@ -267,17 +327,17 @@ Result<api::ItemAnswer> DirQueue::checkpoint(const api::ItemRef& ref, const std:
   if (data) {
     if (auto ok = api::check_data("a checkpoint", *data); !ok) return ok.error();
   }
-  return answer(ref.id, core::CheckpointItem{ref.epoch, marker},
-                [&](const QueueFolder& here, const Seen& seen, const core::ItemChange&) {
-                  const std::uint64_t epoch = ref.epoch.number();
-                  if (data) {
-                    const int error =
-                        here.write(note_path(seen.place, epoch, "checkpoint"), *data, nonce());
-                    if (error != 0) return error;
-                  }
-                  return here.write(note_path(seen.place, epoch, "progress"),
-                                    encode({{"marker", marker}}), nonce());
-                });
+  return answer(
+      ref.id, core::CheckpointItem{ref.epoch, marker},
+      {.at_leisure = [&](const QueueFolder& here, const Seen& seen, const core::ItemChange&) {
+        const std::uint64_t epoch = ref.epoch.number();
+        if (data) {
+          const int error = here.write(note_path(seen.place, epoch, "checkpoint"), *data, nonce());
+          if (error != 0) return error;
+        }
+        return here.write(note_path(seen.place, epoch, "progress"), encode({{"marker", marker}}),
+                          nonce());
+      }});
 }
 
 Result<api::ItemAnswer> DirQueue::fail(const api::ItemRef& ref, const std::string& why,
@@ -285,7 +345,7 @@ Result<api::ItemAnswer> DirQueue::fail(const api::ItemRef& ref, const std::strin
   if (auto ok = api::check_ref(ref); !ok) return ok.error();
   if (auto ok = api::check_why(why, false); !ok) return ok.error();
   if (auto ok = api::check_length("'later'", later.value_or(Millis(0))); !ok) return ok.error();
-  auto done = answer(ref.id, core::FailItem{ref.epoch, why, later}, nullptr);
+  auto done = answer(ref.id, core::FailItem{ref.epoch, why, later}, {});
   if (done && std::holds_alternative<api::ItemDone>(*done)) {
     record(ref.id, later ? "item_put_off" : "item_failed",
            std::get<api::ItemDone>(*done).item.item);
@@ -295,17 +355,14 @@ Result<api::ItemAnswer> DirQueue::fail(const api::ItemRef& ref, const std::strin
 
 Result<api::ItemAnswer> DirQueue::release(const api::ItemRef& ref) {
   if (auto ok = api::check_ref(ref); !ok) return ok.error();
-  auto done = answer(ref.id, core::ReleaseItem{ref.epoch}, nullptr);
+  auto done = answer(ref.id, core::ReleaseItem{ref.epoch}, {});
   wakes_.touch(ref.id.queue().text());
   return done;
 }
 
-// Everything stands beside it before the one rename that counts, put there as a whole: a stage that
-// is there already is this epoch's word, and another word is too late (EPERM).
+// Everything that a completion brings, at `making`; not in place yet.
 int DirQueue::stage(const QueueFolder& folder, const Seen& seen, const api::Completion& completion,
-                    const std::vector<core::ItemLimits>& limits) {
-  const std::string making = cat("tmp/", nonce(), ".stage");
-  const std::string digest = api::digest_of(completion);
+                    const std::vector<core::ItemLimits>& limits, const std::string& making) {
   int error = folder.make(making);
   if (error == 0 && completion.result) {
     error = folder.write(cat(making, "/result"), *completion.result, nonce());
@@ -325,20 +382,17 @@ int DirQueue::stage(const QueueFolder& folder, const Seen& seen, const api::Comp
     error = folder.write(cat(name, ".put"), encode(put), nonce());
     if (error == 0) error = folder.write(name, next.payload, nonce());
   }
-  if (error == 0) error = folder.write(cat(making, "/digest"), digest, nonce());
-  const std::string stage = cat("staged/", stem_of(seen.place.suffix, completion.ref.epoch));
-  if (error == 0) error = folder.root().rename(making, stage);
-  if (error == 0) return 0;
-  folder.remove_all(making);
-  if (error != ENOTEMPTY && error != EEXIST) return error;
-  std::string there;
-  if (const int failed = folder.read(cat(stage, "/digest"), there); failed != 0) return failed;
-  return there == digest ? 0 : EPERM;
+  if (error == 0) {
+    error = folder.write(cat(making, "/digest"), api::digest_of(completion), nonce());
+  }
+  if (error != 0) folder.remove_all(making);
+  return error;
 }
 
 // Moves what a completion has put into its queues. By anybody, any number of times, from wherever
 // somebody else stopped: each rename is of a name that is there once.   G10
 void DirQueue::roll_forward(const QueueFolder& folder, const std::string& stem) {
+  settle_stage(folder, stem);
   const std::string stage = cat("staged/", stem);
   const std::vector<std::string> names = folder.list(stage);
   for (const std::string& name : names) {
@@ -371,21 +425,28 @@ Result<api::ItemAnswer> DirQueue::complete(const api::Completion& completion) {
     limits.push_back(known->limits);
   }
   const core::ItemId& id = completion.ref.id;
-  bool spoken = false;
-  auto done = answer(id, core::CompleteItem{completion.ref.epoch, api::digest_of(completion)},
-                     [&](const QueueFolder& here, const Seen& seen, const core::ItemChange&) {
-                       const int error = stage(here, seen, completion, limits);
-                       spoken = error == EPERM;
-                       return error;
-                     });
-  if (!done && spoken) {
+  bool second = false;
+  std::string making;
+  auto here = folder(id.queue());
+  const Before staged{
+      .at_leisure =
+          [&](const QueueFolder& to, const Seen& seen, const core::ItemChange&) {
+            if (!making.empty()) to.remove_all(making);  // of a try that came to nothing
+            making = cat("tmp/", nonce(), ".stage");
+            return stage(to, seen, completion, limits, making);
+          },
+      .in_turn = [&](const QueueFolder& to, const Seen& seen,
+                     const core::ItemChange&) { return put_stage(to, seen, making, second); }};
+  auto done =
+      answer(id, core::CompleteItem{completion.ref.epoch, api::digest_of(completion)}, staged);
+  if (here && !making.empty()) here->remove_all(making);
+  if (!done || !std::holds_alternative<api::ItemDone>(*done)) return done;
+  if (here) roll_forward(*here, stem_of(id.suffix(), completion.ref.epoch));
+  if (second) {
     auto now = show(id);
     if (!now) return now.error();
     return api::ItemAnswer(api::ItemLost{.cause = core::ItemCause::Spoken, .item = *now});
   }
-  if (!done || !std::holds_alternative<api::ItemDone>(*done)) return done;
-  auto here = folder(id.queue());
-  if (here) roll_forward(*here, stem_of(id.suffix(), completion.ref.epoch));
   if (!std::get<api::ItemDone>(*done).repeated) {
     ++completions_;
     record(id, "item_completed", std::get<api::ItemDone>(*done).item.item);
@@ -397,7 +458,9 @@ Result<api::ItemAnswer> DirQueue::order(const core::ItemId& id, const core::Item
   if (auto ok = api::check_order(order); !ok) return ok.error();
   core::ItemOrder with_id = order;
   if (with_id.id.empty()) with_id.id = nonce();
-  auto done = answer(id, with_id, nullptr);
+  auto done = answer(id, with_id,
+                     {.at_leisure = [&](const QueueFolder& here, const Seen& seen,
+                                        const core::ItemChange&) { return finish(here, seen); }});
   if (done && std::holds_alternative<api::ItemDone>(*done)) {
     const core::Item& item = std::get<api::ItemDone>(*done).item.item;
     record(id, core::event_word(order.what), item);

@@ -73,7 +73,11 @@ class DirQueue final : public api::Queue {
     Millis granted_ttl{0};
   };
   // What is to be there before the rename. An errno; EEXIST: look again.
-  using Before = std::function<int(const QueueFolder&, const Seen&, const core::ItemChange&)>;
+  using Prepare = std::function<int(const QueueFolder&, const Seen&, const core::ItemChange&)>;
+  struct Before {
+    Prepare at_leisure = nullptr;
+    Prepare in_turn = nullptr;  // quick: the turn is taken
+  };
   Result<std::optional<Settled>> settle(const core::ItemId& id, const core::ItemVerb& verb,
                                         const Before& before);
   Result<api::ItemAnswer> answer(const core::ItemId& id, const core::ItemVerb& verb,
@@ -82,14 +86,30 @@ class DirQueue final : public api::Queue {
                         const std::string& nonce) const;
   Result<bool> move(const QueueFolder& folder, Seen& seen, const core::ItemVerb& verb,
                     const core::ItemChange& change, const Before& before, Millis& granted);
-  int note_move(const QueueFolder& folder, const Seen& seen, const core::ItemVerb& verb,
-                const core::ItemChange& change);
+  static std::map<std::string, Notes> notes_of_move(const core::ItemVerb& verb,
+                                                    const core::Item& after);
+  int note_order(const QueueFolder& folder, const Seen& seen, const core::ItemOrder& order,
+                 const core::ItemChange& change);
+  static int put_there(const QueueFolder& folder, const std::string& from, const std::string& to,
+                       const core::ItemVerb& verb, const core::ItemChange& change);
+  static int take_turn(const QueueFolder& folder, Seen& seen, const std::string& chance,
+                       const std::map<std::string, std::string>& written);
+  int prepare(const QueueFolder& folder, Seen& seen, const core::ItemVerb& verb,
+              const core::ItemChange& change, const Before& before, const std::string& chance);
   void record(const core::ItemId& id, std::string_view kind, const core::Item& item);
   void note_stale(const core::ItemId& id, const core::ItemVerb& verb, core::ItemCause cause,
                   const core::Item* item);
   int stage(const QueueFolder& folder, const Seen& seen, const api::Completion& completion,
-            const std::vector<core::ItemLimits>& limits);
+            const std::vector<core::ItemLimits>& limits, const std::string& making);
+  static int put_stage(const QueueFolder& folder, const Seen& seen, const std::string& making,
+                       bool& second);
+  static int read_staged(const QueueFolder& folder, const std::string& stem, std::string_view what,
+                         std::string& bytes);
+  static std::string stage_of(const QueueFolder& folder, const std::string& stem);
+  static void settle_stage(const QueueFolder& folder, const std::string& stem);
+  int finish(const QueueFolder& folder, const Seen& seen);
   void roll_forward(const QueueFolder& folder, const std::string& stem);
+  static bool strange(const QueueFolder& folder, bool proper_id, const Place& place);
   void adopt(const QueueFolder& folder, const core::QueueName& queue, const std::string& name);
   Result<std::optional<api::ClaimAnswer>> try_claim(const QueueFolder& folder,
                                                     const api::ClaimRequest& request,

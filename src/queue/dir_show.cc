@@ -65,8 +65,8 @@ void DirQueue::load(const QueueFolder& folder, const Seen& seen, api::QueueItem&
     }
   }
   if (seen.record.item.state != core::ItemState::Done) return;
-  const std::string stage = cat("staged/", stem_of(seen.place.suffix, seen.place.epoch));
-  if (folder.read(stage + "/result", bytes) == 0) view.result = bytes;
+  const std::string stem = stem_of(seen.place.suffix, seen.place.epoch);
+  if (read_staged(folder, stem, "result", bytes) == 0) view.result = bytes;
 }
 
 Result<std::optional<api::QueueItem>> DirQueue::show(const core::ItemId& id) {

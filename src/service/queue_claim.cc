@@ -21,10 +21,14 @@ constexpr Millis kCandidatesKept{50};
 // How often a service that claims again and again looks after expired claims on the way.
 constexpr Millis kTendEvery{100};
 constexpr int kContention = 32;
+constexpr int kMostPages = 100;
 
 }  // namespace
 
-Result<std::optional<store::Entry>> QueueService::candidate(const core::QueueName& queue) {
+// `contested`: of those that another thread of this service is claiming, too, if there are no
+// others: the one who asks again under its key must not be told that there is nothing.
+Result<std::optional<store::Entry>> QueueService::candidate(const core::QueueName& queue,
+                                                            bool contested) {
   const auto take = [&]() REQUIRES(mutex_) -> std::optional<store::Entry> {
     Candidates& here = candidates_[queue];
     if (here.found.empty()) return std::nullopt;
@@ -57,10 +61,16 @@ Result<std::optional<store::Entry>> QueueService::candidate(const core::QueueNam
   Candidates& here = candidates_[queue];
   here.fetched = clock_.mono();
   here.found.clear();
+  std::optional<store::Entry> in_hand;
   for (store::Entry& entry : found->entries) {
-    if (!here.in_hand.contains(entry.key)) here.found.push_back(std::move(entry));
+    if (!here.in_hand.contains(entry.key)) {
+      here.found.push_back(std::move(entry));
+    } else if (contested && !in_hand) {
+      in_hand = std::move(entry);
+    }
   }
-  return take();
+  auto taken = take();
+  return taken ? taken : in_hand;
 }
 
 void QueueService::put_down(const core::QueueName& queue, const std::string& key, bool conflict) {
@@ -207,6 +217,7 @@ Result<api::ClaimAnswer> QueueService::claim(const api::ClaimRequest& request) {
                             .reports = request.reports};
   bool looked_everywhere = false;
   bool bell = false;
+  int pages = 0;
   for (int tries = 0; tries < kMostTries; ++tries) {
     if (request.once) {
       auto before = claimed_before(request);
@@ -220,9 +231,14 @@ Result<api::ClaimAnswer> QueueService::claim(const api::ClaimRequest& request) {
       if (!mine) return mine.error();
       if (*mine) return claimed(**mine);
     }
-    auto entry = candidate(request.queue);
+    auto entry = candidate(request.queue, request.once.has_value());
     if (!entry) return entry.error();
     if (!*entry) {
+      // Who is about to say "nothing" has looked at all claims, not at one page of them.
+      if (looked_everywhere && ++pages < kMostPages && in_the_middle(request.queue)) {
+        if (auto done = tend(request.queue); !done) return done.error();
+        continue;
+      }
       if (looked_everywhere && (!request.will_wait || bell)) break;
       if (looked_everywhere) {
         if (auto hung = hang_bell(request.queue); !hung) return hung.error();
@@ -242,6 +258,12 @@ Result<api::ClaimAnswer> QueueService::claim(const api::ClaimRequest& request) {
     put_down(request.queue, (*entry)->key, conflict);
     if (!settled) return settled.error();
     if (*settled) return claimed(**settled);
+  }
+  if (request.once) {
+    // Claimed meanwhile, under this very key.
+    auto before = claimed_before(request);
+    if (!before) return before.error();
+    if (*before) return std::move(**before);
   }
   const MutexLock lock(mutex_);
   return api::ClaimAnswer(api::EmptyQueue{.next_in = candidates_[request.queue].next_in});

@@ -12,6 +12,8 @@ using store::Step;
 
 namespace {
 
+constexpr std::size_t kNonce = 16;
+
 Step step_of(Step::Kind kind, std::string key) {
   Step step;
   step.kind = kind;
@@ -34,12 +36,6 @@ bool by_the_clock(const core::ItemVerb& verb) {
          std::holds_alternative<core::TendItem>(verb) ||
          std::holds_alternative<core::ItemOrder>(verb) ||
          std::holds_alternative<core::ClaimItem>(verb);
-}
-
-// The record that finds a delayed item; empty: none is needed.
-std::string index_key(const core::ItemId& id, const StoredItem& stored) {
-  if (!stored.item.reserved_for.empty()) return reserved_key(id, stored.item.reserved_for);
-  return stored.not_before ? due_key(id, *stored.not_before) : std::string();
 }
 
 void plan_timer(Step& step, const core::ItemChange& change) {
@@ -127,12 +123,15 @@ std::vector<Step> QueueService::plan(const Seen& seen, const core::ItemVerb& ver
     plan_timer(second, change);
     steps.push_back(std::move(second));
   }
-  const std::string had = seen.shelf == Shelf::Later ? index_key(id, seen.stored) : std::string();
-  const std::string has =
-      !change.dropped && to == Shelf::Later ? index_key(id, stored) : std::string();
-  if (had != has) {
-    if (!had.empty()) steps.push_back(step_of(Step::Kind::Remove, had));
-    if (!has.empty()) steps.push_back(set(has, "{}"));
+  std::vector<std::string> had;
+  if (seen.shelf == Shelf::Later) had = index_keys(id, seen.stored);
+  std::vector<std::string> has;
+  if (!change.dropped && to == Shelf::Later) has = index_keys(id, stored);
+  for (const std::string& key : had) {
+    if (std::ranges::find(has, key) == has.end()) steps.push_back(step_of(Step::Kind::Remove, key));
+  }
+  for (const std::string& key : has) {
+    if (std::ranges::find(had, key) == had.end()) steps.push_back(set(key, "{}"));
   }
   if (change.item.limits.progress_timeout.count() > 0) {
     plan_pace(steps, id, seen.timers.pace, verb, change.pace);
@@ -212,12 +211,14 @@ Result<std::vector<Step>> QueueService::plan_put(const core::ItemId& id,
 }
 
 // Result, state and follow-ups are one commit: one step each. Only contents that do not fit beside
-// them are written ahead, under names that nothing else knows until that commit.   G10
+// them are written ahead, under names that nothing else knows until that commit: each attempt has
+// its own, so what a refused one wrote stands beside the accepted one's, not in its place.   G8 G10
 Result<QueueService::Extra> QueueService::plan_follow_ups(const api::Completion& completion,
                                                           const Seen& seen) {
   Extra extra;
   if (completion.result) {
-    const std::string what = cat("r", completion.ref.epoch.number());
+    const std::string what =
+        cat('r', completion.ref.epoch.number(), '-', random_.id_hex().substr(0, kNonce));
     extra.result = make_content(seen.id, what, *completion.result, kSmallRoom, extra.before);
   }
   for (const api::FollowUp& next : completion.then) {
@@ -260,6 +261,37 @@ Result<QueueService::Extra> QueueService::plan_follow_ups(const api::Completion&
     extra.before.clear();
   }
   return extra;
+}
+
+// What was written ahead of a commit that was not made, and can never be made any more: rubbish.
+// That it cannot be removed now costs nothing but room.
+void QueueService::discard(const std::vector<Step>& ahead) {
+  for (std::size_t at = 0; at < ahead.size(); at += kStepsAhead) {
+    std::vector<Step> steps;
+    for (std::size_t i = at; i < std::min(at + kStepsAhead, ahead.size()); ++i) {
+      steps.push_back(step_of(Step::Kind::Remove, ahead[i].key));
+    }
+    if (!store_.commit(steps, store::Sync::Relaxed)) return;
+  }
+}
+
+// The item is completed: no other result of this epoch or an earlier one will ever be named. Those
+// of a later one may be about to be.
+void QueueService::discard_results(const core::ItemId& id, Token epoch, const Content& named) {
+  const std::string prefix = blob_prefix(id) + "r";
+  auto found = store_.scan({.prefix = prefix, .after = "", .limit = kPage, .backwards = false});
+  if (!found) return;
+  std::vector<Step> rubbish;
+  for (const store::Entry& entry : found->entries) {
+    const std::string_view name = std::string_view(entry.key).substr(prefix.size());
+    const auto of = parse_digits(name.substr(0, name.find_first_of("-.")));
+    const bool mine =
+        !named.what.empty() && entry.key.starts_with(cat(blob_prefix(id), named.what, '.'));
+    if (of && *of <= epoch.number() && !mine) {
+      rubbish.push_back(step_of(Step::Kind::Remove, entry.key));
+    }
+  }
+  discard(rubbish);
 }
 
 }  // namespace stint::service

@@ -224,6 +224,13 @@ Shelf shelf_of(const core::Item& item, bool delayed) {
   return Shelf::Ended;
 }
 
+std::vector<std::string> index_keys(const core::ItemId& id, const StoredItem& stored) {
+  std::vector<std::string> keys;
+  if (!stored.item.reserved_for.empty()) keys.push_back(reserved_key(id, stored.item.reserved_for));
+  if (stored.not_before) keys.push_back(due_key(id, *stored.not_before));
+  return keys;
+}
+
 std::string encode(const StoredItem& stored) {
   JsonText out;
   out.field("state", core::word(stored.item.state));

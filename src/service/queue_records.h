@@ -79,6 +79,8 @@ struct StoredItem {
 };
 
 Shelf shelf_of(const core::Item& item, bool delayed);
+// The records that find a delayed item: by its time; a reserved one by its owner, too.
+std::vector<std::string> index_keys(const core::ItemId& id, const StoredItem& stored);
 
 std::string encode(const StoredItem& item);
 Result<StoredItem> decode_item(std::string_view value);

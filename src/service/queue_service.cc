@@ -13,8 +13,6 @@ using store::Step;
 
 namespace {
 
-constexpr std::size_t kStepsAhead = 60;  // of contents that are written before what names them
-
 Error still_unknown(const core::ItemId& id) {
   return {Code::UnknownOutcome, cat("the store did not answer, and ", quoted(id.text()),
                                     " has moved on since: it may or may not have been done")};
@@ -160,9 +158,13 @@ Result<store::CommitAnswer> QueueService::carry_out(Attempt& attempt, const core
   }
   auto done = store_.commit(steps, sync_of(verb, store_.capabilities()));
   if (!done) return done;
-  if (const auto* committed = std::get_if<store::Committed>(&*done); committed && tells) {
-    ledger_.appended(committed->revision);
+  const auto* committed = std::get_if<store::Committed>(&*done);
+  if (committed == nullptr) {
+    discard(extra.before);
+    return done;
   }
+  if (tells) ledger_.appended(committed->revision);
+  if (!extra.before.empty()) discard_results(seen.id, change.item.epoch, attempt.after.result);
   return done;
 }
 

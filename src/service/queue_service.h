@@ -88,6 +88,8 @@ class QueueService final : public api::Queue {
     std::vector<store::Step> checks;
     WallTime now{};
   };
+  // Of contents that are written before what names them.
+  static constexpr std::size_t kStepsAhead = 60;
   using MakeExtra = std::function<Result<Extra>(const Seen&)>;
 
   struct Candidates {
@@ -97,7 +99,7 @@ class QueueService final : public api::Queue {
     int contention = 0;
     std::optional<MonoTime> tended;
     std::optional<Millis> next_in;
-    std::string claimed_after;  // where the next look at the claims goes on
+    std::map<std::string, std::string> after;  // where the next look at a list goes on
   };
 
   WallTime wall_of(const Seen& seen) const { return seen.store_wall.value_or(clock_.wall()); }
@@ -127,6 +129,8 @@ class QueueService final : public api::Queue {
                   const core::Item* item);
   Status clean_up(const Seen& dropped);
   Status check_time(std::string_view what, Millis length) const;
+  void discard(const std::vector<store::Step>& ahead);
+  void discard_results(const core::ItemId& id, Token epoch, const Content& named);
   // The item's record is the first step.
   Result<std::vector<store::Step>> plan_put(const core::ItemId& id, const api::PutRequest& request,
                                             const core::ItemLimits& limits,
@@ -134,7 +138,7 @@ class QueueService final : public api::Queue {
   Result<Extra> plan_follow_ups(const api::Completion& completion, const Seen& seen);
 
   // queue_claim.cc
-  Result<std::optional<store::Entry>> candidate(const core::QueueName& queue);
+  Result<std::optional<store::Entry>> candidate(const core::QueueName& queue, bool contested);
   void put_down(const core::QueueName& queue, const std::string& key, bool conflict);
   Result<std::optional<Settled>> try_claim(const Seen& seen, const core::ClaimItem& bid,
                                            const std::optional<api::Once>& once, bool& conflict);
@@ -145,8 +149,10 @@ class QueueService final : public api::Queue {
   bool due_for_tending(const core::QueueName& queue);
   Status tend_fired(const core::QueueName& queue, const std::vector<store::Entry>& entries,
                     api::Tended& tended);
-  Status tend_claims(const core::QueueName& queue, api::Tended& tended);
-  Status tend_paces(const core::QueueName& queue, api::Tended& tended);
+  Result<std::vector<store::Entry>> next_page(const core::QueueName& queue,
+                                              const std::string& prefix, std::size_t length);
+  bool in_the_middle(const core::QueueName& queue);
+  Status tend_pages(const core::QueueName& queue, api::Tended& tended);
   Status promote(const core::QueueName& queue, api::Tended& tended);
   Result<bool> promote_one(const Seen& seen);
   void count_moved(const Settled& settled, api::Tended& tended);

@@ -49,29 +49,37 @@ Status QueueService::tend_fired(const core::QueueName& queue,
   return {};
 }
 
-Status QueueService::tend_claims(const core::QueueName& queue, api::Tended& tended) {
+// One page of a list that may be any length: from where the last look ended, and from the start
+// again after its end.
+Result<std::vector<store::Entry>> QueueService::next_page(const core::QueueName& queue,
+                                                          const std::string& prefix,
+                                                          std::size_t length) {
   std::string after;
   {
     const MutexLock lock(mutex_);
-    after = candidates_[queue].claimed_after;
+    after = candidates_[queue].after[prefix];
   }
-  auto found = store_.scan({.prefix = shelf_prefix(Shelf::Claimed, queue),
-                            .after = after,
-                            .limit = kTendPage,
-                            .backwards = false});
+  auto found = store_.scan({.prefix = prefix, .after = after, .limit = length, .backwards = false});
   if (!found) return found.error();
-  if (auto done = tend_fired(queue, found->entries, tended); !done) return done;
   const MutexLock lock(mutex_);
-  candidates_[queue].claimed_after =
-      found->entries.size() < kTendPage ? std::string() : found->entries.back().key;
-  return {};
+  candidates_[queue].after[prefix] =
+      found->entries.size() < length ? std::string() : found->entries.back().key;
+  return std::move(found->entries);
 }
 
-Status QueueService::tend_paces(const core::QueueName& queue, api::Tended& tended) {
-  auto found = store_.scan(
-      {.prefix = pace_prefix(queue), .after = "", .limit = kTendPage, .backwards = false});
-  if (!found) return found.error();
-  if (auto done = tend_fired(queue, found->entries, tended); !done) return done;
+// Some list has been looked at in part only.
+bool QueueService::in_the_middle(const core::QueueName& queue) {
+  const MutexLock lock(mutex_);
+  return std::ranges::any_of(candidates_[queue].after,
+                             [](const auto& each) { return !each.second.empty(); });
+}
+
+Status QueueService::tend_pages(const core::QueueName& queue, api::Tended& tended) {
+  for (const std::string& prefix : {shelf_prefix(Shelf::Claimed, queue), pace_prefix(queue)}) {
+    auto found = next_page(queue, prefix, kTendPage);
+    if (!found) return found.error();
+    if (auto done = tend_fired(queue, *found, tended); !done) return done;
+  }
   return {};
 }
 
@@ -79,7 +87,6 @@ Status QueueService::tend_paces(const core::QueueName& queue, api::Tended& tende
 Result<bool> QueueService::promote_one(const Seen& seen) {
   StoredItem stored = seen.stored;
   stored.not_before.reset();
-  const Owner reserved = stored.item.reserved_for;
   stored.item.reserved_for = {};
   Step leave;
   leave.kind = Step::Kind::Remove;
@@ -87,11 +94,6 @@ Result<bool> QueueService::promote_one(const Seen& seen) {
   leave.expect = store::Expect::Seen;
   leave.version = seen.version;
   leave.demand = TimerState::Fired;
-  Step index;
-  index.kind = Step::Kind::Remove;
-  index.key = !reserved.empty()        ? reserved_key(seen.id, reserved)
-              : seen.stored.not_before ? due_key(seen.id, *seen.stored.not_before)
-                                       : std::string();
   Step arrive;
   arrive.kind = Step::Kind::Set;
   arrive.key = shelf_key(Shelf::Ready, seen.id);
@@ -99,7 +101,11 @@ Result<bool> QueueService::promote_one(const Seen& seen) {
   arrive.value = encode(stored);
   arrive.timer = Step::TimerOp::Stop;
   std::vector<Step> steps = {std::move(leave), std::move(arrive)};
-  if (!index.key.empty()) steps.push_back(std::move(index));
+  for (std::string& key : index_keys(seen.id, seen.stored)) {
+    Step& index = steps.emplace_back();
+    index.kind = Step::Kind::Remove;
+    index.key = std::move(key);
+  }
   // A store that is being moved keeps its items where they stand.
   auto base = ground();
   if (!base) return base.error();
@@ -114,11 +120,15 @@ Result<bool> QueueService::promote_one(const Seen& seen) {
 
 Status QueueService::promote(const core::QueueName& queue, api::Tended& tended) {
   bool moved = false;
-  for (const std::string& prefix : {due_prefix(queue), reserved_prefix(queue)}) {
-    auto found =
-        store_.scan({.prefix = prefix, .after = "", .limit = kDuePage, .backwards = false});
-    if (!found) return found.error();
-    for (const store::Entry& entry : found->entries) {
+  // By their time: what is due stands first. Those that were reserved by an earlier version are
+  // found by their owner alone.
+  auto due = store_.scan(
+      {.prefix = due_prefix(queue), .after = "", .limit = kDuePage, .backwards = false});
+  if (!due) return due.error();
+  auto reserved = next_page(queue, reserved_prefix(queue), kDuePage);
+  if (!reserved) return reserved.error();
+  for (const auto* found : {&due->entries, &*reserved}) {
+    for (const store::Entry& entry : *found) {
       const auto id = id_of(queue, entry.key);
       if (!id) continue;
       auto seen = look(*id);
@@ -142,12 +152,13 @@ Status QueueService::promote(const core::QueueName& queue, api::Tended& tended) 
 Result<api::Tended> QueueService::tend(const core::QueueName& queue) {
   api::Tended tended;
   const MonoTime now = clock_.mono();
-  if (auto ok = tend_claims(queue, tended); !ok) return ok.error();
-  if (auto ok = tend_paces(queue, tended); !ok) return ok.error();
+  const bool goes_on = in_the_middle(queue);
+  if (auto ok = tend_pages(queue, tended); !ok) return ok.error();
   if (auto ok = promote(queue, tended); !ok) return ok.error();
   const MutexLock lock(mutex_);
   Candidates& here = candidates_[queue];
   here.tended = now;
+  if (goes_on) sooner(tended.next_in, here.next_in);  // of the pages before
   here.next_in = tended.next_in;
   if (tended.requeued > 0) here.found.clear();
   return tended;

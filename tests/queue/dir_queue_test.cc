@@ -6,8 +6,12 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <set>
 #include <thread>
 
 #include "base/text.h"
@@ -94,6 +98,30 @@ class DirQueueTest : public ::testing::Test {
     std::size_t count = 0;
     for ([[maybe_unused]] const auto& each : std::filesystem::directory_iterator(path)) ++count;
     return count;
+  }
+
+  static Code lost_error(const Result<api::ItemAnswer>& answer) {
+    return answer.has_value() ? Code::Failed : answer.error().code;
+  }
+  // A completion whose follow-ups have not been moved on: their queue is away (as `away`).
+  template <class Complete>
+  void leave_behind(Complete complete) {
+    const std::string next = folder("next");
+    // The limits of the follow-ups are asked for first, and their folder is opened after the
+    // rename.
+    std::filesystem::create_directory(folder("away"));
+    std::filesystem::rename(next + "/queue", folder("away") + "/queue");
+    ASSERT_TRUE(complete());
+    std::filesystem::rename(folder("away") + "/queue", next + "/queue");
+    std::filesystem::remove(folder("away"));
+    std::filesystem::rename(next, folder("away"));
+  }
+  // The one claim that stands.
+  std::string claimed_file() {
+    for (const auto& each : std::filesystem::recursive_directory_iterator(folder() + "/claimed")) {
+      if (each.is_regular_file()) return each.path().string();
+    }
+    return {};
   }
 
   TempDir dir_;
@@ -411,6 +439,159 @@ TEST_F(DirQueueTest, ManyThreadsGetEveryItemOnceUnderOneName) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(completed, kItems);
   EXPECT_EQ(files(folder() + "/done"), static_cast<std::size_t>(kItems));
+}
+
+// Killed right after the rename that counts; then an operator moves the item on.
+// EVIDENCE-OF: G10
+TEST_F(DirQueueTest, AnOperatorsVerbLosesNoFollowUpOfACompletion) {
+  const core::ItemOrder replay{
+      .what = What::Replay, .expected = {}, .why = "w", .by = "op", .id = {}, .to = {}, .hold = {}};
+  core::ItemOrder drop = replay;
+  drop.what = What::Drop;
+  ASSERT_TRUE(queue_.configure({name("next"), {}}));
+  std::size_t waiting = 0;
+  for (const core::ItemOrder& order : {replay, drop}) {
+    const auto id = put("x");
+    const auto mine = claim();
+    ASSERT_TRUE(mine);
+    api::Completion fan = completion(ref(*mine));
+    fan.then.push_back({name("next"), "n"});
+    leave_behind([&] { return done(queue_.complete(fan)); });
+    EXPECT_EQ(lost_error(queue_.order(id, order)), Code::Unavailable)
+        << "its follow-ups would be lost";
+    EXPECT_EQ(state(id), ItemState::Done);
+    std::filesystem::rename(folder("away"), folder("next"));
+    EXPECT_TRUE(done(queue_.order(id, order)));
+    EXPECT_EQ(queue_.count(name("next"))->waiting, ++waiting);
+    if (order.what == What::Replay) {
+      drop.expected.reset();
+      EXPECT_TRUE(done(queue_.order(id, drop)));
+    }
+    EXPECT_EQ(files(folder() + "/staged"), 0U);
+  }
+}
+
+// The janitor renames what it has seen: after a word of the worker's that name is gone.
+// EVIDENCE-OF: G8
+TEST_F(DirQueueTest, AJanitorThatLookedBeforeACheckpointComesTooLate) {
+  const auto id = put("x");
+  const auto mine = claim();
+  ASSERT_TRUE(mine);
+  std::string seen = claimed_file();
+  for (const auto& verb : std::vector<std::function<bool()>>{
+           [&] { return done(queue_.start(ref(*mine), true)); },
+           [&] { return done(queue_.checkpoint(ref(*mine), "h", {})); },
+           [&] { return done(queue_.renew(ref(*mine), kHour)); }}) {
+    ASSERT_TRUE(verb());
+    EXPECT_FALSE(std::filesystem::exists(seen));
+    seen = claimed_file();
+  }
+  EXPECT_EQ(queue_.show(id).value()->item.owner.text(), "ann");
+  EXPECT_TRUE(done(queue_.complete(completion(ref(*mine)))));
+}
+
+// Killed between what it wrote beside the claim and the rename: it has said nothing.
+// EVIDENCE-OF: G8 G10
+TEST_F(DirQueueTest, AWordWithoutItsRenameCountsForNothing) {
+  core::ItemLimits limits;
+  limits.max_attempts = 5;
+  const auto id = put("x", limits);
+  const auto mine = claim("ann", kBrief);
+  ASSERT_TRUE(mine);
+  ASSERT_TRUE(done(queue_.start(ref(*mine), false)));
+  const std::string about = cat(folder(), "/about/", id.suffix());
+  // A turn was taken, and then nothing more came of it.
+  const auto take_turn = [&](int turn) {
+    const std::string now = claimed_file();
+    const std::string base = now.substr(0, now.find('-', now.rfind('.')));
+    std::filesystem::rename(now, cat(base, "-", turn, "-feed"));
+  };
+  take_turn(2);
+  write_text(about + "/e1.said.2", "why no\nword failed\n");
+  write_text(about + "/e1.back.2", "why later\n");
+  take_turn(3);
+  const std::string stage = cat(folder(), "/staged/", id.suffix(), ".e1.3");
+  std::filesystem::create_directory(stage);
+  write_text(stage + "/digest", "another");
+  write_text(stage + "/result", "another");
+  EXPECT_EQ(queue_.show(id).value()->item.last, core::LastWord::Open);
+  ASSERT_TRUE(wait_until([&] {
+    EXPECT_TRUE(queue_.tend(name()));
+    return state(id) == ItemState::Parked;
+  }));
+  EXPECT_EQ(queue_.show(id).value()->item.by, "janitor");
+  EXPECT_EQ(queue_.show(id).value()->item.attempts, 1U);
+  EXPECT_TRUE(done(queue_.complete(completion(ref(*mine)))));
+  EXPECT_EQ(queue_.show(id).value()->result, "ok");
+  EXPECT_TRUE(std::get<api::ItemDone>(*queue_.complete(completion(ref(*mine)))).repeated);
+  EXPECT_FALSE(std::filesystem::exists(stage));
+}
+
+// Where no claim stands any more the first word is the epoch's, also of one who was killed with it:
+// whoever comes with another brings it to its end, and is told so.
+TEST_F(DirQueueTest, ALateWordThatWasLeftBehindIsBroughtToItsEnd) {
+  const auto id = put("x");
+  const auto mine = claim("ann", kBrief);
+  ASSERT_TRUE(mine);
+  ASSERT_TRUE(done(queue_.start(ref(*mine), false)));
+  ASSERT_TRUE(wait_until([&] {
+    EXPECT_TRUE(queue_.tend(name()));
+    return state(id) == ItemState::Parked;
+  }));
+  const std::string stage = cat(folder(), "/staged/", id.suffix(), ".e1.late");
+  std::filesystem::create_directory(stage);
+  write_text(stage + "/digest", "first");
+  write_text(stage + "/result", "first");
+  EXPECT_EQ(lost(queue_.complete(completion(ref(*mine)))), ItemCause::Spoken);
+  EXPECT_EQ(state(id), ItemState::Done);
+  EXPECT_EQ(queue_.show(id).value()->result, "first");
+}
+
+// Eight at once with one epoch and eight results: one is accepted, and that one is shown.
+// EVIDENCE-OF: G10
+TEST_F(DirQueueTest, OfManyCompletionsAtOnceTheAcceptedOneIsShown) {
+  ASSERT_TRUE(queue_.configure({name("next"), {}}));
+  for (int round = 0; round < 5; ++round) {
+    const auto id = put("x");
+    const auto mine = claim();
+    ASSERT_TRUE(mine);
+    std::array<bool, 8> accepted{};
+    std::vector<std::thread> threads;
+    for (std::size_t i = 0; i < accepted.size(); ++i) {
+      threads.emplace_back([&, i] {
+        api::Completion fan = completion(ref(*mine), cat(i));
+        fan.then.push_back({name("next"), cat(i)});
+        accepted.at(i) = done(queue_.complete(fan));
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    ASSERT_EQ(std::ranges::count(accepted, true), 1);
+    const std::string which = cat(std::ranges::find(accepted, true) - accepted.begin());
+    EXPECT_EQ(queue_.show(id).value()->result, which);
+    const auto next = claim("bob", kHour, "next");
+    ASSERT_TRUE(next);
+    EXPECT_EQ(next->item.payload, which);
+    EXPECT_FALSE(claim("bob", kHour, "next"));
+  }
+}
+
+// Named like an item of ours: from another queue's done/, or with a name that no item has.
+TEST_F(DirQueueTest, AStrangersItemIsAdoptedAndBlocksNobody) {
+  put("first");
+  ASSERT_TRUE(claim());
+  write_text(folder() + "/queue/00000000000000000001.e7", "from elsewhere");
+  write_text(folder() + "/queue/!!!!!!!!!!!!!!!!!!!!.e0", "odd");
+  put("ours");
+  std::set<std::string> got;
+  for (int i = 0; i < 3; ++i) {
+    const auto mine = claim();
+    ASSERT_TRUE(mine);
+    EXPECT_EQ(mine->item.item.epoch, Token(1));
+    got.insert(mine->item.payload.value());
+    EXPECT_TRUE(done(queue_.complete(completion(ref(*mine)))));
+  }
+  EXPECT_EQ(got, (std::set<std::string>{"from elsewhere", "odd", "ours"}));
+  EXPECT_FALSE(claim());
 }
 
 }  // namespace

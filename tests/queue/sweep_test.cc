@@ -85,6 +85,48 @@ TEST(QueueSweep, OnADirectoryTheCompletionComesFirstAndTheRestRollsForward) {
   sweep_completion(scene, mount + "/queues");
 }
 
+// What was staged and then struck is rubbish: the same epoch completes with another result, unless
+// the first had been accepted. The one that was accepted is shown, with its own follow-up.
+// EVIDENCE-OF: G10
+TEST(QueueSweep, OnADirectoryACompletionThatWasStruckIsInNobodysWay) {
+  SKIP_WITHOUT_STRACE();
+  Scene scene;
+  const std::string mount = scene.stint.dir().file("mount");
+  scene.stint.use_store(cat("dir:", mount));
+  ASSERT_EQ(scene.queue({"put", "jobs", "x", "--create"}).exit_code, 0);
+  scene.id = json_field(scene.queue({"claim", "jobs", "--ttl", "1h", "--json"}).out, "id");
+  const auto complete = [&](const std::string& word) -> std::vector<std::string> {
+    const std::string file = scene.stint.dir().file(word);
+    write_text(file, word);
+    return {"queue",    "complete", scene.id, "--epoch",     "1",
+            "--result", file,       "--then", "jobs:" + word};
+  };
+  const std::string live = mount + "/queues";
+  const std::string kept = scene.stint.dir().file("kept");
+  std::filesystem::copy(live, kept, std::filesystem::copy_options::recursive);
+  SweepPlan plan{.command = scene.stint.command(complete("first")), .from = live};
+  plan.blows = {Blow::Kill};
+  plan.most_points = full_sweep() ? 0 : kSlice;
+  plan.prepare = [&] { prepare(kept, live); };
+  plan.check = [&](const Strike&) -> std::string {
+    const bool before =
+        json_field(scene.queue({"show", scene.id, "--json"}).out, "state") == "done";
+    const int code = scene.stint(complete("second")).exit_code.value_or(-1);
+    if (code != (before ? 12 : 0)) return cat("another result is answered ", code);
+    const std::string wanted = before ? "first" : "second";
+    const std::string shown = json_field(scene.queue({"show", scene.id, "--json"}).out, "result");
+    if (shown != wanted) return cat("the result is ", shown, " instead of ", wanted);
+    const std::string next = scene.queue({"claim", "jobs"}).out;
+    if (next != wanted + "\n") return cat("the follow-up is ", next);
+    return scene.queue({"claim", "jobs"}).exit_code == 3 ? "" : "there is one more";
+  };
+  const auto report = sweep(plan);
+  ASSERT_TRUE(report) << report.error().message;
+  std::cout << report->text();
+  EXPECT_TRUE(report->failures.empty()) << report->failures.front();
+  EXPECT_GT(report->runs, 5);
+}
+
 // A producer that is stopped anywhere in its put, while another puts the same unique item and it is
 // worked off: it comes too late.
 // EVIDENCE-OF: G10
