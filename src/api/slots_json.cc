@@ -58,6 +58,7 @@ std::string range_json(const core::SlotRange& range, std::string_view schedule =
       .text("reason", core::word(range.reason))
       .text("schedule", schedule)
       .text("tz", tz)
+      .text("cause", range.cause)
       .done();
 }
 
@@ -133,6 +134,8 @@ std::string to_json(const core::Job& job) {
     Writing policy;
     policy.number("max_backfill", static_cast<std::int64_t>(job.policy->max_backfill))
         .flag("waits", job.policy->waits)
+        .number("retries", job.policy->retries)
+        .number("backoff_ms", job.policy->backoff.count())
         .number("loaded_at_ms", to_ms(job.policy->loaded_at));
     if (job.policy->start_deadline) {
       policy.number("start_deadline_ms", job.policy->start_deadline->count());

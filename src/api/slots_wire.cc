@@ -49,6 +49,7 @@ core::SlotRange read_range(JsonFields& in) {
   core::SlotRange range{.from = required_moment(in, "from_ms"), .to = required_moment(in, "to_ms")};
   range.count = static_cast<std::uint64_t>(std::max<std::int64_t>(in.number("count"), 0));
   range.reason = read_state(in, "reason");
+  range.cause = in.text("cause");
   return range;
 }
 
@@ -155,6 +156,8 @@ Result<core::Job> parse_job(const JsonValue& value) {
         static_cast<std::size_t>(std::max<std::int64_t>(told.number("max_backfill"), 0));
     policy.start_deadline = told.maybe_millis("start_deadline_ms");
     policy.waits = told.flag("waits");
+    policy.retries = small_number(told, "retries", 0);
+    policy.backoff = told.maybe_millis("backoff_ms").value_or(Millis(0));
     policy.loaded_at = required_moment(told, "loaded_at_ms");
     if (auto fine = told.done(); !fine) return fine.error();
     job.policy = policy;
@@ -328,6 +331,8 @@ Result<core::JobRule> rule_of(const std::string& name, const core::Job& job,
     rule.max_backfill = job.policy->max_backfill;
     rule.start_deadline = job.policy->start_deadline;
     rule.waits = job.policy->waits;
+    rule.retries = std::max(job.policy->retries, 0);
+    rule.backoff = job.policy->backoff;
   }
   return completed(std::move(rule), find_zone);
 }

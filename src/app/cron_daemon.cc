@@ -132,6 +132,10 @@ class Daemon {
     scheduler_.stop();
     if (!draining()) {
       drain_until_ = clock_.mono() + request_.drain;
+      // Those that wait, or are on their way: a run that has started does not mind it.
+      for (const auto& [job, run] : workers_) {
+        if (run.starting) run.worker.signal(SIGHUP);
+      }
       if (!workers_.empty()) {
         request_.say(cat("ending: nothing more is started; ", workers_.size(),
                          " running job(s) have ", format_duration(request_.drain), " to end"));
@@ -167,7 +171,8 @@ class Daemon {
       const std::string job = at->first;
       ready(at->second);
       at = workers_.erase(at);
-      if (*code != 0) {
+      constexpr int kLeftIt = 128 + SIGHUP;  // before it could read the signal
+      if (*code != 0 && !(draining() && *code == kLeftIt)) {
         ++end_.failures;
         request_.say(cat("job ", quoted(job), " ended with exit code ", *code));
       }

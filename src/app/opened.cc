@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "app/modules.h"
+#include "app/zones.h"
 #include "base/text.h"
 #include "client/client.h"
 #include "queue/dir_queue.h"
@@ -186,7 +187,9 @@ Result<std::unique_ptr<Opened>> Opened::open(const OpenOptions& options, const C
     return std::unique_ptr<api::Queue>(
         std::make_unique<service::QueueService>(*made->store_, *made->ledger_, clock, random));
   };
-  opened->slots_ = std::make_unique<service::SlotService>(*opened->store_, *opened->ledger_, clock);
+  opened->slots_ = std::make_unique<service::SlotService>(
+      *opened->store_, *opened->ledger_, clock,
+      [](const std::string& zone) { return find_zone(zone, Environment({})); });
   opened->keys_ = std::make_unique<service::KeyService>(*opened->store_, clock, random);
   opened->answers_ = std::make_unique<service::OnceService>(*opened->store_, clock);
   return opened;

@@ -60,7 +60,12 @@ int cron_daemon(Session& session, const std::optional<std::string>& file) {
   if (!drain) return session.fail(drain.error());
   auto first = load_jobs(session, file);
   if (!first) return session.fail(first.error());
-  if (first->config.jobs.empty()) return session.fail(first->config.problems.front());
+  if (first->config.jobs.empty() && !first->config.problems.empty()) {
+    return session.fail(first->config.problems.front());
+  }
+  if (first->config.jobs.empty()) {
+    session.report(cat(first->path, " has no job: looking after the queues alone"));
+  }
   auto opened = session.open();
   if (!opened) return session.fail(opened.error());
   const std::string id =

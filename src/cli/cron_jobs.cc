@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "api/slots_json.h"
 #include "app/job_file.h"
+#include "app/zones.h"
 #include "base/text.h"
 
 namespace stint::cli {
@@ -34,13 +36,25 @@ Result<schedule::JobConfig> find_job(Jobs jobs, const std::string& name) {
 Result<schedule::JobConfig> operand_job(Session& session) {
   auto jobs = load_jobs(session);
   if (!jobs) return jobs.error();
-  auto job = find_job(std::move(*jobs), session.words().operands()[1]);
+  return find_job(std::move(*jobs), session.words().operands()[1]);
+}
+
+Result<schedule::JobConfig> ordered_job(Session& session) {
+  auto job = operand_job(session);
   if (!job) return job.error();
   auto opened = session.open();
   if (!opened) return opened.error();
-  auto now = (*opened)->slots().now();
-  if (!now) return now.error();
-  job->rule.loaded_at = *now;
+  auto known = (*opened)->slots().history(job->rule.name, 1);
+  if (!known) return known.error();
+  if (!known->job || known->job->digest == job->rule.digest) return job;
+  session.warn(cat("config_differs: the schedulers run job ", quoted(job->rule.name), " by ",
+                   quoted(known->job->schedule), ", not by ", quoted(job->rule.schedule),
+                   " as this file says; that is left as it is"));
+  auto rule = api::rule_of(job->rule.name, *known->job, [&](const std::string& zone) {
+    return app::find_zone(zone, session.environment());
+  });
+  if (!rule) return rule.error();
+  job->rule = std::move(*rule);
   return job;
 }
 

@@ -11,7 +11,7 @@ namespace {
 // Reads the job and opens the store; then `act`.
 template <class Act>
 int with_job(Session& session, const Act& act) {
-  auto job = operand_job(session);
+  auto job = ordered_job(session);
   if (!job) return session.fail(job.error());
   auto opened = session.open();
   if (!opened) return session.fail(opened.error());
@@ -77,9 +77,8 @@ int cron_trigger(Session& session) {
     auto added = slots.add(job.rule, std::nullopt, "");
     if (!added) return session.fail(added.error());
     if (added->what == api::SlotAdded::What::ConfigDiffers) {
-      return session.fail({Code::Failed,
-                           "config_differs: the store knows another schedule of this "
-                           "job, loaded later"});
+      return session.fail(
+          invalid("config_differs: another schedule of this job was loaded just now; ask again"));
     }
     const std::string key = core::slot_key(job.rule.name, added->at);
     session.print(session.json() ? api::to_json(std::vector<api::JsonField>{{"job", job.rule.name},

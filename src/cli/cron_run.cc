@@ -15,13 +15,15 @@
 #include "cli/run_seals.h"
 #include "cli/run_work.h"
 #include "os/host.h"
+#include "os/pause.h"
 #include "os/worker.h"
 
 namespace stint::cli {
 namespace {
 
-// For those who keep their own scheduler: a slot that is this far ahead is a mistake.
-constexpr Millis kEarliest{60'000};
+// For those who keep their own scheduler, whose clock may be a little ahead of the store's: so long
+// it is waited for.
+constexpr Millis kClocksApart{5000};
 
 struct SlotAsked {
   schedule::JobConfig job;
@@ -113,14 +115,29 @@ class SlotRun {
     if (!answer) return gone_ ? tell_gone() : fail_before(answer.error());
     if (answer->waved_off) return wave_off(*answer->waved_off);
     if (answer->interrupted) {
-      if (proof_) told(opened_.slots().hand_back(*proof_));
-      return kSignalled + *answer->interrupted;
+      stand_down();
+      // Told by the scheduler to start nothing more.
+      const bool drained = asked_.assigned && *answer->interrupted == SIGHUP;
+      return drained ? static_cast<int>(kDone) : kSignalled + *answer->interrupted;
     }
     return exit_of(session_, work_.request, answer->end, token);
   }
 
  private:
   std::string key() const { return core::slot_key(asked_.job.rule.name, asked_.slot.at); }
+
+  // Nothing was started, and nothing will be from here.
+  void stand_down() {
+    if (!proof_) return;
+    const auto back = opened_.slots().hand_back(*proof_);
+    told(back);
+    if (!back || *back == api::StepAnswer::Done) return;
+    // It stands as starting: that much is known, and said, instead of "nobody can know".
+    const core::SlotEnd end{.state = core::SlotState::Failed,
+                            .exit_code = {},
+                            .cause = "a signal ended it before its command was started"};
+    told(opened_.slots().end(*proof_, end, asked_.job.rule));
+  }
 
   int tell_gone() {
     session_.say(cat(key(), " is another's, or has ended: nothing was started"));
@@ -136,8 +153,8 @@ class SlotRun {
   std::optional<int> adopt() {
     auto now = opened_.slots().now();
     if (!now) return session_.fail(now.error());
-    if (asked_.slot.at > *now + kEarliest) {
-      return session_.fail(invalid(cat(key(), " is not due yet")));
+    if (asked_.slot.at > *now && asked_.slot.at <= *now + kClocksApart) {
+      os::pause_for(asked_.slot.at - *now);
     }
     auto added = opened_.slots().add(asked_.job.rule, asked_.slot, asked_.scheduler);
     if (!added) return session_.fail(added.error());
@@ -147,8 +164,10 @@ class SlotRun {
         session_.say(cat(key(), " has ended already: ", core::word(added->ended->state)));
         return kDone;
       case api::SlotAdded::What::ConfigDiffers:
-        return session_.fail({Code::Failed, cat("config_differs: the store knows another schedule "
-                                                "of this job, loaded later")});
+        return session_.fail(
+            invalid(cat("config_differs: the schedulers run job ", quoted(asked_.job.rule.name),
+                        " by another schedule than this file's; load this file there (SIGHUP, or "
+                        "'stint cron FILE --once'), or name the file that they run")));
       case api::SlotAdded::What::Open: break;
     }
     auto decided = opened_.slots().decide({{.rule = &asked_.job.rule}}, asked_.scheduler);
@@ -193,17 +212,14 @@ class SlotRun {
     request.note = printable(key());
     request.record_skip = false;
     request.command = job.command;
+    // From its scheduler it means: if nothing is started yet, leave it.
+    if (asked_.assigned) request.keeps_signal = [](int signal) { return signal == SIGHUP; };
     request.progress_timeout = job.progress_timeout;
     if (auto ok = set_patience(); !ok) return ok;
     auto ancestral = app::ancestral_leases(session_.environment());
     if (!ancestral) return ancestral.error();
     request.ancestral = std::move(*ancestral);
-    if (!job.dir.empty()) {
-      if (auto moved = os::change_directory(job.dir); !moved) return moved;
-    }
-    auto targets = seal_targets(session_, request, job.seal);
-    if (!targets) return targets.error();
-    work_.targets = std::move(*targets);
+    unready_ = make_ready();
     set_environment();
     work_.first = [this](const holder::Taken& taken) { return claim(taken); };
     work_.last = [this](const holder::Taken&) { return start(); };
@@ -211,6 +227,18 @@ class SlotRun {
       reporter_ = std::thread([this] { told(opened_.slots().running(*proof_)); });
     };
     work_.ended = [this](const holder::Taken&, const holder::RunEnd& end) { finish(end); };
+    return {};
+  }
+
+  // What is wrong with it is told once the slot is claimed: it is a failed attempt.
+  Status make_ready() {
+    const schedule::JobConfig& job = asked_.job;
+    if (!job.dir.empty()) {
+      if (auto moved = os::change_directory(job.dir); !moved) return moved;
+    }
+    auto targets = seal_targets(session_, work_.request, job.seal);
+    if (!targets) return targets.error();
+    work_.targets = std::move(*targets);
     return {};
   }
 
@@ -224,10 +252,15 @@ class SlotRun {
       return std::max(Millis(0), asked_.slot.at + length - *now);
     };
     const auto& deadline = asked_.job.rule.start_deadline;
-    if (deadline && !asked_.slot.manual && left(*deadline).count() == 0) late_ = true;
+    // A further attempt comes when the backoff says.
+    const bool timed = deadline && asked_.slot.attempt == 1;
+    if (timed && !asked_.slot.manual && left(*deadline).count() == 0) late_ = true;
     if (held.what == holder::OnHeld::Retry) held.patience = std::nullopt;
-    if (held.what == holder::OnHeld::Wait && held.patience) held.patience = left(*held.patience);
-    if (deadline && held.what == holder::OnHeld::Wait) {
+    const bool first = asked_.slot.attempt == 1;
+    if (held.what == holder::OnHeld::Wait && held.patience && first) {
+      held.patience = left(*held.patience);
+    }
+    if (timed && held.what == holder::OnHeld::Wait) {
       held.patience = std::min(held.patience.value_or(left(*deadline)), left(*deadline));
     }
     if (!late_) return {};
@@ -260,7 +293,8 @@ class SlotRun {
                             .scheduler = asked_.scheduler,
                             .owner = work_.request.owner,
                             .grip = taken.kept.front().grip};
-    return step(opened_.slots().claim(*proof_));
+    if (auto claimed = step(opened_.slots().claim(*proof_)); !claimed) return claimed;
+    return unready_;
   }
 
   Status start() {
@@ -363,6 +397,7 @@ class SlotRun {
   SlotAsked asked_;
   Work work_;
   std::optional<api::SlotProof> proof_;
+  Status unready_;
   std::thread reporter_;
   bool gone_ = false;
   bool late_ = false;

@@ -13,6 +13,7 @@ using std::chrono::sys_seconds;
 constexpr Millis kOnTime{30'000};
 // What is open of a job must fit into one record.
 constexpr std::size_t kMostDue = 30;
+constexpr std::size_t kMostByHand = 20;  // of them: the schedule's own must find room
 constexpr Millis kLongestBackoff = std::chrono::hours(24);
 constexpr int kMostCrashes = 2;
 
@@ -80,16 +81,21 @@ struct Missed {
   CronTime newest;
 };
 
-std::optional<SlotRange> range_of(const JobRule& rule, sys_seconds after, sys_seconds until,
-                                  SlotState reason) {
+std::optional<SlotRange> range_of(const CronExpression& expression, const Zone& zone,
+                                  sys_seconds after, sys_seconds until, SlotState reason) {
   if (until <= after) return std::nullopt;
-  const auto first = next_time(rule.expression, rule.zone, after, Bound::Exclusive);
+  const auto first = next_time(expression, zone, after, Bound::Exclusive);
   if (!first || first->instant > until) return std::nullopt;
-  const auto last = previous_time(rule.expression, rule.zone, until, Bound::Inclusive);
+  const auto last = previous_time(expression, zone, until, Bound::Inclusive);
   return SlotRange{.from = wall_of(first->instant),
                    .to = wall_of(last->instant),
-                   .count = count_times(rule.expression, rule.zone, after, until),
+                   .count = count_times(expression, zone, after, until),
                    .reason = reason};
+}
+
+std::optional<SlotRange> range_of(const JobRule& rule, sys_seconds after, sys_seconds until,
+                                  SlotState reason) {
+  return range_of(rule.expression, rule.zone, after, until, reason);
 }
 
 void drop(JobDecision& d, std::optional<SlotRange> range) {
@@ -243,18 +249,22 @@ void take_schedule(Job& job, const JobRule& rule) {
 void keep_policy(JobDecision& d, const JobRule& rule) {
   std::optional<MissedPolicy>& kept = d.after.policy;
   const bool same = kept && kept->max_backfill == rule.max_backfill &&
-                    kept->start_deadline == rule.start_deadline && kept->waits == rule.waits;
+                    kept->start_deadline == rule.start_deadline && kept->waits == rule.waits &&
+                    kept->retries == rule.retries && kept->backoff == rule.backoff;
   if (same || (kept && rule.loaded_at <= kept->loaded_at)) return;
   kept = MissedPolicy{.max_backfill = rule.max_backfill,
                       .start_deadline = rule.start_deadline,
                       .waits = rule.waits,
+                      .retries = rule.retries,
+                      .backoff = rule.backoff,
                       .loaded_at = rule.loaded_at};
   d.changed = true;
 }
 
 // False: another configuration counts.
 bool adopt_rule(JobDecision& d, const std::optional<Job>& before, const JobRule& rule,
-                WallTime now) {
+                const JobSight& sight) {
+  const WallTime now = sight.now;
   Job& job = d.after;
   if (!before) {
     take_schedule(job, rule);
@@ -272,6 +282,13 @@ bool adopt_rule(JobDecision& d, const std::optional<Job>& before, const JobRule&
     return false;
   }
   take_schedule(job, rule);
+  // What the old one had until now is not run any more; and not left out of the record.   G9
+  if (sight.before) {
+    d.outdated = range_of(sight.before->expression, sight.before->zone, whole_seconds(job.cursor),
+                          whole_seconds(now),
+                          job.paused ? SlotState::SkippedPaused : SlotState::SkippedStale);
+    if (d.outdated) d.outdated->cause = "the schedule was changed";
+  }
   job.cursor = std::max(job.cursor, now);  // nor does a changed expression
   job.pause.reset();
   d.changed = true;
@@ -282,7 +299,7 @@ bool adopt_rule(JobDecision& d, const std::optional<Job>& before, const JobRule&
 // All of a decision but the missed slots.
 JobDecision settled(const std::optional<Job>& before, const JobRule& rule, const JobSight& sight) {
   JobDecision d;
-  if (!adopt_rule(d, before, rule, sight.now)) return d;
+  if (!adopt_rule(d, before, rule, sight)) return d;
   keep_policy(d, rule);
   if (before) settle_active(d, rule, sight);
   return d;
@@ -314,6 +331,25 @@ std::vector<Slot>::const_iterator find_due(const Job& job, const SlotGrip& grip)
   });
 }
 
+// An attempt has failed before: what keeps a further one from its start is no skip.
+void end_as_failed(EndedSlot& ended) {
+  if (ended.slot.attempt == 1 || !is_skip(ended.state)) return;
+  ended.cause = cat("attempt ", ended.slot.attempt, " was not started: ", word(ended.state));
+  ended.state = SlotState::Failed;
+}
+
+void count_rows(JobDecision& d, const std::optional<SlotRange>& pause) {
+  d.after.rows += d.ended.size();
+  for (const SlotRange& range : d.dropped) {
+    const bool grown = pause && pause->from == range.from;
+    if (!grown) ++d.after.ranges;
+  }
+  if (d.outdated) ++d.after.ranges;
+}
+
+// A paused job starts nothing but what is asked for by hand.
+bool may_go(const Job& job, const Slot& slot) { return slot.manual || !job.paused; }
+
 SlotStep move_to(const Job& job, const SlotGrip& grip, SlotState from, SlotState to) {
   SlotStep step{.what = SlotStep::What::Gone, .after = job, .ended = {}};
   if (!holds(job, grip)) return step;
@@ -336,7 +372,8 @@ JobDecision decide_job(const std::optional<Job>& before, const JobRule& rule,
     d = settled(before, rule, sight);
     end_some(d, all);
   }
-  d.after.rows += d.ended.size();
+  for (EndedSlot& ended : d.ended) end_as_failed(ended);
+  count_rows(d, before->pause);
   if (!d.more) assign(d, sight);
   return d;
 }
@@ -360,6 +397,7 @@ SlotStep claim_slot(const Job& job, const SlotGrip& grip) {
   }
   const auto found = find_due(job, grip);
   if (job.active || found == job.due.end() || job.due_by != grip.scheduler) return step;
+  if (!may_go(job, *found)) return step;  // the next decision ends it
   step.what = SlotStep::What::Done;
   step.after.active = ActiveSlot{.slot = *found,
                                  .state = SlotState::Claimed,
@@ -374,6 +412,9 @@ SlotStep claim_slot(const Job& job, const SlotGrip& grip) {
 
 SlotStep start_slot(const Job& job, const SlotGrip& grip, WallTime now) {
   SlotStep step = move_to(job, grip, SlotState::Claimed, SlotState::Starting);
+  if (step.what == SlotStep::What::Done && !may_go(job, job.active->slot)) {
+    step.what = SlotStep::What::Gone;
+  }
   if (step.what == SlotStep::What::Done) step.after.active->started_at = now;
   return step;
 }
@@ -419,6 +460,7 @@ SlotStep skip_slot(const Job& job, const SlotGrip& grip, SlotState why, WallTime
                          .resource = grip.resource,
                          .token = grip.token,
                          .ended_at = now};
+  end_as_failed(*step.ended);
   ++step.after.rows;
   step.after.due.erase(step.after.due.begin() + (found - job.due.begin()));
   return step;
@@ -427,20 +469,31 @@ SlotStep skip_slot(const Job& job, const SlotGrip& grip, SlotState why, WallTime
 std::optional<JobDecision> add_slot(const std::optional<Job>& before, const JobRule& rule,
                                     const JobSight& sight, Slot slot) {
   JobDecision d;
-  if (!adopt_rule(d, before, rule, sight.now)) return d;
+  d.config_differs = before && before->digest != rule.digest;
+  if (d.config_differs || !adopt_rule(d, before, rule, sight)) return d;
   Job& job = d.after;
-  settle_active(d, rule, sight);
-  job.rows += d.ended.size();
+  // Before what has run out is settled: that may be this very slot, and its end comes first.   G9
   const auto same = [&](const Slot& other) { return other.at == slot.at; };
   if (std::ranges::any_of(job.due, same) || (job.active && same(job.active->slot))) {
     return std::nullopt;
   }
-  if (slot.at > job.cursor && slot.at == wall_of(whole_seconds(slot.at))) {
+  const auto by_hand = std::ranges::count_if(job.due, &Slot::manual);
+  if (job.due.size() >= kMostDue || static_cast<std::size_t>(by_hand) >= kMostByHand) {
+    d.full = true;
+    return d;
+  }
+  // Who only asks for a run has no say in what becomes of the last one.
+  if (!sight.scheduler.empty()) settle_active(d, rule, sight);
+  const auto fires =
+      next_time(rule.expression, rule.zone, whole_seconds(slot.at), Bound::Inclusive);
+  if (slot.at > job.cursor && fires && slot.at == wall_of(fires->instant)) {
     const sys_seconds before_it = whole_seconds(slot.at) - std::chrono::seconds(1);
-    drop(d, range_of(rule, whole_seconds(job.cursor), before_it, SlotState::SkippedStale));
+    drop(d, range_of(rule, whole_seconds(job.cursor), before_it,
+                     job.paused ? SlotState::SkippedPaused : SlotState::SkippedStale));
     job.cursor = slot.at;
     job.pause.reset();
   }
+  count_rows(d, std::nullopt);
   slot.manual = true;
   add_due(job, slot);
   d.changed = true;

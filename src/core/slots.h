@@ -75,6 +75,8 @@ struct MissedPolicy {
   std::size_t max_backfill = 1;
   std::optional<Millis> start_deadline;
   bool waits = false;
+  int retries = 0;  // by these whoever finds a run of a strange job run out settles it
+  Millis backoff{0};
   WallTime loaded_at{};  // of the configuration that it is from
 };
 
@@ -103,6 +105,7 @@ struct SlotRange {
   WallTime to{};
   std::uint64_t count = 0;
   SlotState reason = SlotState::SkippedStale;
+  std::string cause = {};
 };
 
 struct EndedSlot {
@@ -134,7 +137,14 @@ struct Job {
   std::optional<SlotRange> pause;        // the range that grows while it is paused
   std::optional<MissedPolicy> policy;    // empty: written by a version that did not keep it
   std::uint64_t rows = 0;                // slots that have a record of their own
+  std::uint64_t ranges = 0;              // ranges of dropped ones that have one
   WallTime forgotten = WallTime::min();  // up to here such records may have been removed
+};
+
+// When a job is due.
+struct Cadence {
+  CronExpression expression;
+  Zone zone;
 };
 
 // What a decider sees besides the record.
@@ -145,6 +155,8 @@ struct JobSight {
   bool assigned = false;       // the record's timer runs
   std::string scheduler = {};  // who asks
   bool held_back = false;      // it had no free place for what is due
+  // Of the record, where the rule has another one. Empty: not known any more.
+  std::optional<Cadence> before = {};
 };
 
 struct JobDecision {
@@ -154,10 +166,12 @@ struct JobDecision {
   bool mine = false;            // the due slots are the asker's to start
   bool schedule_changed = false;
   bool more = false;  // there was too much to end: decide again before anything else is done
+  bool full = false;  // there is no room for another slot by hand
   Job after;
   std::vector<EndedSlot> ended;
   std::vector<EndedSlot> retried;  // attempts that were lost; the slot is due again
   std::vector<SlotRange> dropped;
+  std::optional<SlotRange> outdated;  // dropped as well, of the schedule that the record had
 };
 JobDecision decide_job(const std::optional<Job>& before, const JobRule& rule,
                        const JobSight& sight);
@@ -202,8 +216,9 @@ SlotStep skip_slot(const Job& job, const SlotGrip& grip, SlotState why, WallTime
 // Claimed, but not to be started now: due again, for anybody.
 SlotStep hand_back_slot(const Job& job, const SlotGrip& grip);
 
-// Adds a slot by hand. At a whole second it is the schedule's own; what lies between the cursor and
-// it is dropped. Empty: it is open already.
+// Adds a slot by hand. One of the schedule's own moves the cursor, and what lies before it is
+// dropped; any other instant leaves the schedule alone. Empty: it is open already. A rule with
+// another schedule than the record's is refused: only schedulers change that.
 std::optional<JobDecision> add_slot(const std::optional<Job>& before, const JobRule& rule,
                                     const JobSight& sight, Slot slot);
 

@@ -8,8 +8,9 @@
 
 #include "base/random.h"
 #include "base/text.h"
+#include "core/slots_played.h"
 
-namespace stint::core {
+namespace stint::core::played {
 namespace {
 
 using std::chrono::hours;
@@ -18,42 +19,6 @@ using std::chrono::seconds;
 using std::chrono::sys_seconds;
 using Lease = JobSight::Lease;
 using What = SlotStep::What;
-
-constexpr sys_seconds kNoon = std::chrono::sys_days(std::chrono::year(2026) / 11 / 15) + hours(12);
-
-JobRule rule(std::string_view schedule, std::size_t max_backfill = 1) {
-  JobRule out;
-  out.name = "nightly";
-  out.schedule = schedule;
-  out.expression = parse_cron(schedule).value();
-  out.digest = schedule_digest(schedule, "");
-  out.max_backfill = max_backfill;
-  return out;
-}
-
-JobSight at(sys_seconds now, Lease active = Lease::None, std::string who = "a") {
-  return {.now = wall_of(now), .active = active, .assigned = false, .scheduler = std::move(who)};
-}
-
-Job fresh(const JobRule& job, sys_seconds now) {
-  return decide_job(std::nullopt, job, at(now)).after;
-}
-
-SlotGrip grip_of(const Slot& slot, std::uint64_t token = 7, std::string who = "a") {
-  return {.at = slot.at,
-          .attempt = slot.attempt,
-          .scheduler = std::move(who),
-          .owner = Owner::parse("host").value(),
-          .resource = "nightly",
-          .token = Token(token)};
-}
-
-Job running(const JobRule& job, sys_seconds now) {
-  const Job due = decide_job(fresh(job, now - minutes(1)), job, at(now)).after;
-  const SlotGrip grip = grip_of(due.due.front());
-  const Job starting = start_slot(claim_slot(due, grip).after, grip, wall_of(now)).after;
-  return run_slot(starting, grip).after;
-}
 
 TEST(Slots, ANewJobNeverBackFills) {
   const JobRule job = rule("* * * * *", 10);
@@ -454,4 +419,4 @@ TEST(SlotsProperty, EverySlotIsAccountedForOnce) {
 }
 
 }  // namespace
-}  // namespace stint::core
+}  // namespace stint::core::played

@@ -143,7 +143,8 @@ class Run {
                                       .deadline_moved = hooks_.deadline_moved,
                                       .say = hooks_.say,
                                       .started = hooks_.started,
-                                      .clock_stepped = [&](Millis by) { report_step(taken, by); }};
+                                      .clock_stepped = [&](Millis by) { report_step(taken, by); },
+                                      .keeps_signal = request_.keeps_signal};
     std::vector<ResourceName> watched;
     for (const Kept& kept : taken.kept) watched.push_back(kept.grip.resource);
     Supervisor supervisor(leases_, clock_, signals_, keeper, supervised, std::move(watched),

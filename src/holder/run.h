@@ -38,6 +38,8 @@ struct RunRequest {
   std::string on_lost;  // a shell command, told what happened by its environment
   std::vector<Ancestral> ancestral;
   bool record_skip = true;  // false: the caller records that it was waved off
+  // Signals that are not for the work, once it runs; before that they end the run. May be empty.
+  std::function<bool(int)> keeps_signal = {};
 };
 
 // One step of what is done at the targets between the grant and the start. An error ends the run.

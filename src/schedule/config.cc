@@ -88,6 +88,9 @@ class JobReader {
     auto dir = text("dir");
     if (!dir) return dir.error();
     out_.dir = dir->value_or("");
+    if (out_.dir.find('\0') != std::string::npos) {
+      return wrong(*table_.get("dir"), "dir", "must not contain a NUL byte");
+    }
     out_.source = cat("[job.", toml_text(name_), "]\n");
     for (const auto& [key, node] : table_) {
       out_.source += cat(key.str(), " = ", toml_text(node), "\n");
@@ -198,6 +201,11 @@ class JobReader {
     if (auto ok = texts("command", out_.command); !ok) return ok;
     if (out_.command.empty() || out_.command.front().empty()) {
       return wrong(*node, "command", "must not be empty");
+    }
+    for (const std::string& word : out_.command) {
+      if (word.find('\0') != std::string::npos) {
+        return wrong(*node, "command", "must not contain a NUL byte");
+      }
     }
     if (node->is_string()) out_.command = {"/bin/sh", "-c", out_.command.front()};
     return {};

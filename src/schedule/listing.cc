@@ -40,6 +40,7 @@ void add_range(std::vector<api::SlotView>& out, const std::string& job,
   while (at && core::wall_of(at->instant) >= range.from && limit-- > 0) {
     core::Slot slot{.at = core::wall_of(at->instant), .nominal = at->nominal};
     out.push_back(view_of(job, slot, range.reason));
+    out.back().cause = range.cause;
     at = core::previous_time(expression, zone, at->instant, core::Bound::Exclusive);
   }
 }

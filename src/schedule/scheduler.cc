@@ -20,6 +20,9 @@ constexpr Millis kLongestSpread{60'000};
 // Clocks that differ by more than this are told of.
 constexpr Millis kClocksApart{5000};
 constexpr Millis kFarAhead = std::chrono::hours(1);
+// So long a run of a job that we do not know is left to those who do.
+constexpr int kStrangeSweeps = 6;
+constexpr const char* kNever = "0 0 30 2 *";
 
 }  // namespace
 
@@ -103,6 +106,44 @@ void Scheduler::sweep() {
     const bool ours = entry.running || entry.waiting;
     if (!ours && names.contains(entry.config.rule.name))
       entry.next_at = std::min(entry.next_at, *now);
+  }
+  std::map<std::string, int> strangers;
+  for (const std::string& name : names) {
+    if (find(name) != nullptr) continue;
+    int& seen = strangers[name] = strangers_[name] + 1;
+    if (seen < kStrangeSweeps) continue;
+    seen = 0;
+    settle_stranger(name);
+  }
+  strangers_ = std::move(strangers);
+}
+
+// A job that is in no file of ours, perhaps in none at all any more: if its run has run out, that
+// is recorded, by the job's own retries as its record has them. Nothing else is decided for it. G9
+void Scheduler::settle_stranger(const std::string& job) {
+  const auto known = slots_.history(job, 1);
+  if (!known || !known->job || !known->job->active) return;
+  core::JobRule rule;
+  rule.name = job;
+  rule.schedule = kNever;
+  auto never = core::parse_cron(kNever);
+  if (!never) return;
+  rule.expression = std::move(*never);
+  rule.digest = known->job->digest;
+  if (const auto& policy = known->job->policy) {
+    rule.max_backfill = policy->max_backfill;
+    rule.start_deadline = policy->start_deadline;
+    rule.waits = policy->waits;
+    rule.retries = policy->retries;
+    rule.backoff = policy->backoff;
+  }
+  const auto answers = slots_.decide({{.rule = &rule}}, id_);
+  if (!answers.front()) return;  // not ours to reach; or the next sweep says so of the store
+  for (const auto* list : {&answers.front()->ended, &answers.front()->retried}) {
+    for (const core::EndedSlot& end : *list) {
+      hooks_.say(cat(core::slot_key(job, end.slot.at), " ", core::word(end.state), ": ", end.cause,
+                     " (a job of no file here)"));
+    }
   }
 }
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -68,6 +69,7 @@ class Scheduler {
   WallTime due_now() const;
   void set_due_clock(WallTime now);
   void sweep();
+  void settle_stranger(const std::string& job);
   void decide();
   void settle(Entry& entry, const api::Decided& decided);
   void trouble(Entry& entry, const Error& error);
@@ -95,6 +97,7 @@ class Scheduler {
   std::size_t running_ = 0;
   bool stopping_ = false;
   std::set<std::string> clock_told_;
+  std::map<std::string, int> strangers_;  // open jobs of no file of ours: in how many sweeps
 };
 
 }  // namespace stint::schedule

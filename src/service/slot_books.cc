@@ -28,10 +28,12 @@ Result<core::Job> SlotService::order(const core::JobRule& rule, const Order& dec
   for (int tries = 0; tries < kMostSlotTries; ++tries) {
     auto look = look_job(rule.name);
     if (!look) return look.error();
-    auto decision = decide(*look);
+    std::vector<Step> checks;
+    auto decision = decide(*look, checks);
     if (!decision) return decision.error();
     if (!*decision) return look->job.value_or(core::Job{});
     Plan plan = plan_of(*look, rule, **decision);
+    plan.steps.insert(plan.steps.end(), checks.begin(), checks.end());
     if (!plan.more) {
       api::Event line = event;
       line.at = look->now;
@@ -51,33 +53,98 @@ Result<core::Job> SlotService::order(const core::JobRule& rule, const Order& dec
 namespace {
 
 Error differs(const std::string& job) {
+  return invalid(cat("config_differs: job ", quoted(job),
+                     " has another schedule in the store; load this file where the schedulers run "
+                     "(SIGHUP, or 'stint cron FILE --once'), or name the file that they run"));
+}
+
+Error full(const std::string& job) {
   return {Code::Failed, cat("job ", quoted(job),
-                            " has another schedule in the store, loaded later than this file; load "
-                            "the file again where the schedulers run, or give the right one")};
+                            " has too many slots waiting to be started; have a scheduler start "
+                            "them ('stint cron', or 'stint cron --once'), then ask again")};
+}
+
+// An active slot with the longest names has to fit into the record besides.
+bool has_room(const core::Job& job) {
+  constexpr std::size_t kActive = 300 + Owner::kMaxBytes + 2 * ResourceName::kMaxBytes;
+  return encode(job).size() + (job.active ? 0 : kActive) <= store::Store::kMaxValueBytes;
 }
 
 }  // namespace
 
+Result<std::optional<core::EndedSlot>> SlotService::ended_row(const std::string& job, WallTime at,
+                                                              std::vector<Step>& checks) {
+  std::optional<core::EndedSlot> out;
+  auto reading = store_.read({slot_row_key(job, at)});
+  if (!reading) return reading.error();
+  const store::Entry& row = reading->entries.front();
+  if (row.present()) {
+    auto ended = decode_slot(at, row.value);
+    if (!ended) return ended.error();
+    out = std::move(*ended);
+    return out;
+  }
+  Step absent;
+  absent.key = row.key;
+  absent.expect = store::Expect::Absent;
+  checks.push_back(std::move(absent));
+  return out;
+}
+
+// Of the ranges, which do not overlap, only the last one that begins before it can have it.
+Result<std::optional<core::EndedSlot>> SlotService::dropped_at(const core::JobRule& rule,
+                                                               const core::Slot& slot) {
+  std::optional<core::EndedSlot> out;
+  auto found = store_.scan({.prefix = skips_prefix(rule.name),
+                            .after = skip_row_key(rule.name, slot.at + Millis(1)),
+                            .limit = 1,
+                            .backwards = true});
+  if (!found) return found.error();
+  if (found->entries.empty()) return out;
+  auto from = instant_of(found->entries.front().key);
+  if (!from) return from.error();
+  auto row = decode_range(*from, found->entries.front().value);
+  if (!row) return row.error();
+  if (slot.at > row->range.to) return out;
+  // Of another schedule: whether it was one of its slots is not known here.
+  const bool same = row->schedule == rule.schedule && row->tz == rule.tz;
+  const auto fires = core::next_time(rule.expression, rule.zone, core::whole_seconds(slot.at),
+                                     core::Bound::Inclusive);
+  if (same && (!fires || core::wall_of(fires->instant) != slot.at)) return out;
+  out = core::EndedSlot{.slot = slot,
+                        .state = row->range.reason,
+                        .owner = {},
+                        .resource = {},
+                        .token = {},
+                        .cause = row->range.cause};
+  return out;
+}
+
 Result<api::SlotAdded> SlotService::add(const core::JobRule& rule, std::optional<core::Slot> asked,
                                         const std::string& scheduler) {
   api::SlotAdded out;
-  if (asked) {
-    auto reading = store_.read({slot_row_key(rule.name, asked->at)});
-    if (!reading) return reading.error();
-    const store::Entry& row = reading->entries.front();
-    if (row.present()) {
-      auto ended = decode_slot(asked->at, row.value);
-      if (!ended) return ended.error();
-      out = {.what = api::SlotAdded::What::Ended, .at = asked->at, .job = {}, .ended = *ended};
-      return out;
-    }
-  }
-  const auto decide = [&](const JobLook& look) -> Result<std::optional<core::JobDecision>> {
+  const auto decide = [&](const JobLook& look,
+                          std::vector<Step>& checks) -> Result<std::optional<core::JobDecision>> {
+    out = {};
     core::Slot slot = asked.value_or(core::Slot{});
+    // Each time anew, and after the record: an end is committed together with the record, so one
+    // that comes in between is a conflict.   G9
+    if (asked) {
+      auto ended = ended_row(rule.name, asked->at, checks);
+      if (ended && !*ended) ended = dropped_at(rule, *asked);
+      if (!ended) return ended.error();
+      if (*ended) {
+        out = {.what = api::SlotAdded::What::Ended,
+               .at = asked->at,
+               .job = {},
+               .ended = std::move(**ended)};
+        return std::optional<core::JobDecision>();
+      }
+    }
     // The cursor would go there, and nothing would be due until then.
-    constexpr Millis kMostAhead{60'000};
-    if (asked && asked->at > look.now + kMostAhead) {
-      return invalid(cat(core::slot_key(rule.name, asked->at), " is more than a minute ahead"));
+    if (asked && asked->at > look.now) {
+      return invalid(cat(core::slot_key(rule.name, asked->at), " is not due yet: it is ",
+                         format_utc(look.now), " by the store; ask again then"));
     }
     if (asked && look.job && asked->at <= look.job->forgotten) {
       return Error{Code::Failed, cat(core::slot_key(rule.name, asked->at),
@@ -95,7 +162,11 @@ Result<api::SlotAdded> SlotService::add(const core::JobRule& rule, std::optional
     auto decision = core::add_slot(look.job, rule, sight_of(look, scheduler), slot);
     if (!decision) out.what = api::SlotAdded::What::Open;
     if (decision && decision->config_differs) out.what = api::SlotAdded::What::ConfigDiffers;
-    if (decision && decision->config_differs) decision.reset();
+    if (decision && decision->config_differs) {
+      decision.reset();
+    } else if (decision && (decision->full || !has_room(decision->after))) {
+      return full(rule.name);
+    }
     return decision;
   };
   const api::Event event = slot_event("job_triggered", rule.name, {});
@@ -108,7 +179,8 @@ Result<api::SlotAdded> SlotService::add(const core::JobRule& rule, std::optional
 Status SlotService::pause(const core::JobRule& rule, const std::string& by) {
   api::Event event = slot_event("job_paused", rule.name, {});
   event.details.emplace_back("by", by);
-  const auto decide = [&](const JobLook& look) -> Result<std::optional<core::JobDecision>> {
+  const auto decide = [&](const JobLook& look,
+                          std::vector<Step>&) -> Result<std::optional<core::JobDecision>> {
     std::optional<core::JobDecision> none;
     if (look.job && look.job->paused) return none;
     core::JobDecision decision;
@@ -130,11 +202,13 @@ Status SlotService::pause(const core::JobRule& rule, const std::string& by) {
 Status SlotService::resume(const core::JobRule& rule, const std::string& by) {
   api::Event event = slot_event("job_resumed", rule.name, {});
   event.details.emplace_back("by", by);
-  const auto decide = [&](const JobLook& look) -> Result<std::optional<core::JobDecision>> {
+  const auto decide = [&](const JobLook& look,
+                          std::vector<Step>&) -> Result<std::optional<core::JobDecision>> {
     std::optional<core::JobDecision> none;
     if (!look.job || !look.job->paused) return none;
+    // What was missed is the store's schedule's: only that one can account for it.
+    if (look.job->digest != rule.digest) return differs(rule.name);
     core::JobDecision decision = core::decide_job(look.job, rule, sight_of(look, ""));
-    if (decision.config_differs) return differs(rule.name);
     decision.assign = false;
     if (decision.more) return std::optional(decision);
     decision.after.paused = false;

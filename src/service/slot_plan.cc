@@ -81,6 +81,7 @@ void add_range(std::vector<Step>& steps, const std::string& job, const api::Rang
   event.details.emplace_back("from", core::slot_key(job, row.range.from));
   event.details.emplace_back("to", core::slot_key(job, row.range.to));
   event.details.emplace_back("count", static_cast<std::int64_t>(row.range.count));
+  if (!row.range.cause.empty()) event.details.emplace_back("cause", row.range.cause);
   steps.push_back(append_event(event));
 }
 

@@ -15,6 +15,7 @@ namespace stint::service {
 constexpr Millis kAssignment{10'000};
 // So many ended slots of a job have a record; older ones go a few at a time.
 constexpr std::uint64_t kKeptSlots = 10'000;
+constexpr std::uint64_t kKeptRanges = 1000;
 constexpr std::uint64_t kForgottenAtOnce = 40;
 // Each conflict means that somebody else got on; this many in a row means that something is wrong.
 constexpr int kMostSlotTries = 1000;

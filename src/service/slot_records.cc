@@ -97,6 +97,7 @@ core::SlotRange range_in(Fields& fields, WallTime from) {
   range.to = wall_from_ms(fields.number("to_ms"));
   range.count = static_cast<std::uint64_t>(std::max<std::int64_t>(fields.number("count"), 0));
   range.reason = state_in(fields, "reason");
+  range.cause = fields.text("cause");
   return range;
 }
 
@@ -104,6 +105,7 @@ void put_range(json::object& out, const core::SlotRange& range) {
   out["to_ms"] = to_ms(range.to);
   out["count"] = static_cast<std::int64_t>(range.count);
   out["reason"] = std::string(core::word(range.reason));
+  put(out, "cause", range.cause);
 }
 
 json::object policy_object(const core::MissedPolicy& policy) {
@@ -111,6 +113,10 @@ json::object policy_object(const core::MissedPolicy& policy) {
   out["max_backfill"] = static_cast<std::int64_t>(policy.max_backfill);
   if (policy.start_deadline) out["start_deadline_ms"] = policy.start_deadline->count();
   if (policy.waits) out["waits"] = 1;
+  if (policy.retries != 0) {
+    out["retries"] = policy.retries;
+    out["backoff_ms"] = policy.backoff.count();
+  }
   out["loaded_at_ms"] = to_ms(policy.loaded_at);
   return out;
 }
@@ -158,6 +164,7 @@ std::string encode(const core::Job& job) {
   put(out, "last_resource", job.last_resource);
   put(out, "last_token", job.last_token);
   if (job.rows != 0) out["rows"] = static_cast<std::int64_t>(job.rows);
+  if (job.ranges != 0) out["ranges"] = static_cast<std::int64_t>(job.ranges);
   if (job.forgotten != WallTime::min()) out["forgotten_ms"] = to_ms(job.forgotten);
   if (job.pause) {
     json::object pause;
@@ -227,6 +234,7 @@ Result<core::Job> decode_job(std::string_view value) {
   job.last_resource = fields.text("last_resource");
   job.last_token = fields.token("last_token");
   job.rows = static_cast<std::uint64_t>(std::max<std::int64_t>(fields.number("rows"), 0));
+  job.ranges = static_cast<std::uint64_t>(std::max<std::int64_t>(fields.number("ranges"), 0));
   job.forgotten = fields.moment("forgotten_ms").value_or(WallTime::min());
   const json::value* due = fields.find("due");
   if (due != nullptr && !due->is_array()) fields.fail("due is not a list");
@@ -251,6 +259,10 @@ Result<core::Job> decode_job(std::string_view value) {
       policy.start_deadline = inner.duration("start_deadline_ms");
     }
     policy.waits = inner.number("waits") != 0;
+    constexpr std::int64_t kMostRetries = 1'000'000;
+    policy.retries =
+        static_cast<int>(std::clamp<std::int64_t>(inner.number("retries"), 0, kMostRetries));
+    if (inner.find("backoff_ms") != nullptr) policy.backoff = inner.duration("backoff_ms");
     policy.loaded_at = wall_from_ms(inner.number("loaded_at_ms"));
     if (auto read = inner.done(0); !read) return read.error();
     job.policy = policy;

@@ -127,6 +127,25 @@ core::JobSight SlotService::sight_of(const JobLook& look, const std::string& sch
   return sight;
 }
 
+std::optional<core::Cadence> SlotService::cadence_before(const JobLook& look,
+                                                         const core::JobRule& rule) const {
+  if (!look.job || look.job->digest == rule.digest) return std::nullopt;
+  const auto zone_name = [](const core::CronExpression& expression, const std::string& tz) {
+    if (!expression.zone.empty()) return expression.zone;
+    return tz.empty() ? std::string("UTC") : tz;
+  };
+  auto expression = core::parse_cron(look.job->schedule);
+  if (!expression) return std::nullopt;
+  const std::string name = zone_name(*expression, look.job->tz);
+  if (name == zone_name(rule.expression, rule.tz)) {
+    return core::Cadence{std::move(*expression), rule.zone};
+  }
+  if (name == "UTC") return core::Cadence{std::move(*expression), core::Zone()};
+  auto zone = find_zone_ ? find_zone_(name) : invalid("no zones");
+  if (!zone) return std::nullopt;
+  return core::Cadence{std::move(*expression), std::move(*zone)};
+}
+
 SlotService::Plan SlotService::plan_of(const JobLook& look, const core::JobRule& rule,
                                        const core::JobDecision& decision) {
   Plan plan;
@@ -147,6 +166,10 @@ SlotService::Plan SlotService::plan_of(const JobLook& look, const core::JobRule&
   }
   for (const core::SlotRange& range : decision.dropped) {
     add_range(plan.steps, look.name, {range, rule.schedule, rule.tz}, look.now);
+  }
+  if (decision.outdated) {
+    add_range(plan.steps, look.name, {*decision.outdated, look.job->schedule, look.job->tz},
+              look.now);
   }
   if (decision.schedule_changed) {
     api::Event event = slot_event("schedule_changed", look.name, look.now);
@@ -231,8 +254,16 @@ void SlotService::decide_batch(Batch& batch, const std::string& scheduler) {
     const core::JobRule& rule = *batch.asks[i].rule;
     core::JobSight sight = sight_of(look, scheduler);
     sight.held_back = batch.asks[i].held_back;
+    sight.before = cadence_before(look, rule);
     core::JobDecision decision = core::decide_job(look.job, rule, sight);
-    if (decision.changed) batch.plans[i] = plan_of(look, rule, decision);
+    if (decision.changed) {
+      batch.plans[i] = plan_of(look, rule, decision);
+      if (auto ok = forget_oldest(look.name, decision.after, batch.plans[i].steps); !ok) {
+        batch.out[i] = ok.error();
+        continue;
+      }
+    }
+    if (decision.outdated) decision.dropped.push_back(*decision.outdated);
     batch.decided[i] = {.config_differs = decision.config_differs,
                         .mine = decision.mine,
                         .schedule_changed = decision.schedule_changed,

@@ -12,9 +12,10 @@ namespace stint::service {
 
 class SlotService final : public api::Slots {
  public:
-  // All must outlive the service.
-  SlotService(store::Store& store, Ledger& ledger, const Clock& clock)
-      : store_(store), ledger_(ledger), clock_(clock) {}
+  using FindZone = std::function<Result<core::Zone>(const std::string&)>;
+  // All must outlive the service. Without `find_zone` UTC and the zones of the rules are known.
+  SlotService(store::Store& store, Ledger& ledger, const Clock& clock, FindZone find_zone = {})
+      : store_(store), ledger_(ledger), clock_(clock), find_zone_(std::move(find_zone)) {}
 
   Result<WallTime> now() override;
   bool own_clock() const override;
@@ -57,6 +58,8 @@ class SlotService final : public api::Slots {
   Result<std::vector<Result<JobLook>>> look_jobs(const std::vector<std::string>& names);
   Result<JobLook> look_job(const std::string& name);
   static core::JobSight sight_of(const JobLook& look, const std::string& scheduler);
+  // The record's, where the rule has another one.
+  std::optional<core::Cadence> cadence_before(const JobLook& look, const core::JobRule& rule) const;
   static Plan plan_of(const JobLook& look, const core::JobRule& rule,
                       const core::JobDecision& decision);
   void decide_batch(Batch& batch, const std::string& scheduler);
@@ -69,9 +72,18 @@ class SlotService final : public api::Slots {
   };
   Result<core::SlotStep> move(const api::SlotProof& proof, const Moving& how, const Move& step);
   Status forget_oldest(const std::string& job, core::Job& after, std::vector<store::Step>& steps);
+  Status forget_rows(const std::string& job, core::Job& after, std::vector<store::Step>& steps);
+  Status forget_ranges(const std::string& job, core::Job& after, std::vector<store::Step>& steps);
   Result<api::StepAnswer> simple(const api::SlotProof& proof, const Moving& how, const Move& step);
-  using Order = std::function<Result<std::optional<core::JobDecision>>(const JobLook&)>;
+  // What is to be done, and what besides the record must stand as it was seen.
+  using Order = std::function<Result<std::optional<core::JobDecision>>(
+      const JobLook& look, std::vector<store::Step>& checks)>;
   Result<core::Job> order(const core::JobRule& rule, const Order& decide, const api::Event& event);
+  // How the slot ended, alone or in a range; else its row is checked to be absent.
+  Result<std::optional<core::EndedSlot>> ended_row(const std::string& job, WallTime at,
+                                                   std::vector<store::Step>& checks);
+  Result<std::optional<core::EndedSlot>> dropped_at(const core::JobRule& rule,
+                                                    const core::Slot& slot);
   using OnceMove = std::function<std::optional<api::OnceRecord>(const api::OnceRecord&, WallTime)>;
   Result<api::StepAnswer> once_move(const std::string& key, const api::Grip& grip,
                                     const OnceMove& next);
@@ -79,6 +91,7 @@ class SlotService final : public api::Slots {
   store::Store& store_;
   Ledger& ledger_;
   const Clock& clock_;
+  const FindZone find_zone_;
 };
 
 }  // namespace stint::service

@@ -1,5 +1,7 @@
 // The steps of one slot, and of `stint once`: each a commit that expects the lease as it was seen.
 // G8 G9
+#include <algorithm>
+
 #include "service/settling.h"
 #include "service/slot_plan.h"
 
@@ -83,12 +85,30 @@ Result<core::SlotStep> SlotService::move(const api::SlotProof& proof, const Movi
   return unsettled(job_too_busy(proof.job), unknowns);
 }
 
-// With the end of a run, and in its commit: the cursor has outlived them.
+// With what ends slots or drops them, and in its commit: the cursor has outlived them. The first
+// step writes the job's record.
 Status SlotService::forget_oldest(const std::string& job, core::Job& after,
                                   std::vector<Step>& steps) {
-  if (after.rows < kKeptSlots + kForgottenAtOnce) return {};
-  auto oldest = store_.scan(
-      {.prefix = slots_prefix(job), .after = "", .limit = kForgottenAtOnce, .backwards = false});
+  if (auto ok = forget_rows(job, after, steps); !ok) return ok;
+  return forget_ranges(job, after, steps);
+}
+
+namespace {
+
+// A commit has an end; the next one goes on.
+std::size_t room_in(const std::vector<Step>& steps) {
+  const std::size_t used = std::min(steps.size(), store::Store::kMaxSteps);
+  return std::min<std::size_t>(store::Store::kMaxSteps - used, kForgottenAtOnce);
+}
+
+}  // namespace
+
+Status SlotService::forget_rows(const std::string& job, core::Job& after,
+                                std::vector<Step>& steps) {
+  const std::size_t most = room_in(steps);
+  if (after.rows < kKeptSlots + kForgottenAtOnce || most == 0) return {};
+  auto oldest =
+      store_.scan({.prefix = slots_prefix(job), .after = "", .limit = most, .backwards = false});
   if (!oldest) return oldest.error();
   for (const store::Entry& entry : oldest->entries) {
     auto at = instant_of(entry.key);
@@ -100,7 +120,30 @@ Status SlotService::forget_oldest(const std::string& job, core::Job& after,
   }
   after.rows -= oldest->entries.size();
   // Fewer than were counted: a count that went wrong is set right.
-  if (oldest->entries.size() < kForgottenAtOnce) after.rows = 0;
+  if (oldest->entries.size() < most) after.rows = 0;
+  steps.front().value = encode(after);
+  return {};
+}
+
+Status SlotService::forget_ranges(const std::string& job, core::Job& after,
+                                  std::vector<Step>& steps) {
+  const std::size_t most = room_in(steps);
+  if (after.ranges < kKeptRanges + kForgottenAtOnce || most == 0) return {};
+  auto oldest =
+      store_.scan({.prefix = skips_prefix(job), .after = "", .limit = most, .backwards = false});
+  if (!oldest) return oldest.error();
+  for (const store::Entry& entry : oldest->entries) {
+    auto from = instant_of(entry.key);
+    if (!from) return from.error();
+    auto row = decode_range(*from, entry.value);
+    if (!row) return row.error();
+    after.forgotten = std::max(after.forgotten, row->range.to);
+    Step& gone = steps.emplace_back();
+    gone.kind = Step::Kind::Remove;
+    gone.key = entry.key;
+  }
+  after.ranges -= oldest->entries.size();
+  if (oldest->entries.size() < most) after.ranges = 0;
   steps.front().value = encode(after);
   return {};
 }
@@ -180,11 +223,12 @@ Result<api::EndAnswer> SlotService::skip(const api::SlotSkip& skip) {
     if (moved.what == core::SlotStep::What::Gone) return api::EndAnswer{};
     std::vector<Step> steps = {set_record(job_key(skip.job), encode(moved.after), look->version)};
     add_ended(steps, skip.job, *moved.ended, look->now, false);
+    if (auto ok = forget_oldest(skip.job, moved.after, steps); !ok) return ok.error();
     auto answer = store_.commit(steps, store::Sync::Relaxed);
     if (!answer) return answer.error();
     if (const auto* done = std::get_if<store::Committed>(&*answer)) {
       ledger_.appended(done->revision);
-      return api::EndAnswer{api::StepAnswer::Done, why, false};
+      return api::EndAnswer{api::StepAnswer::Done, moved.ended->state, false};
     }
   }
   return job_too_busy(skip.job);
