@@ -124,7 +124,8 @@ int run_crew(Session& session, std::size_t jobs, os::Signals& signals) {
   for (const auto& [name, value] : session.environment().all()) {
     environment.push_back(cat(name, '=', value));
   }
-  auto end = os::run_crew(crew_words(session.words()), environment, jobs, signals);
+  auto end = os::run_crew(crew_words(session.words()), environment, jobs, signals,
+                          [&](const std::string& line) { session.say(line); });
   if (!end) return session.fail(end.error());
   return end->worst;
 }

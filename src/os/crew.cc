@@ -33,6 +33,12 @@ Result<pid_t> start(const std::vector<std::string>& argv,
                cat("cannot start ", quoted(argv.front()), ": ", std::strerror(error))};
 }
 
+std::string how_it_ended(pid_t pid, int status, std::size_t left) {
+  return cat("worker ", pid, WIFSIGNALED(status) ? " was killed by signal " : " ended with code ",
+             WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status),
+             "; nobody takes its place: ", left, left == 1 ? " is left" : " are left");
+}
+
 bool ends(int signal) {
   return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
 }
@@ -41,7 +47,7 @@ bool ends(int signal) {
 
 Result<CrewEnd> run_crew(const std::vector<std::string>& argv,
                          const std::vector<std::string>& environment, std::size_t count,
-                         Signals& signals) {
+                         Signals& signals, const std::function<void(const std::string&)>& say) {
   std::set<pid_t> crew;
   std::string trouble;
   for (std::size_t i = 0; i < count && trouble.empty(); ++i) {
@@ -63,6 +69,7 @@ Result<CrewEnd> run_crew(const std::vector<std::string>& argv,
       crew.erase(gone);
       const int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
       end.worst = std::max(end.worst, code);
+      if (code != 0) say(how_it_ended(gone, status, crew.size()));
       continue;
     }
     if (gone < 0 && errno != EINTR) break;

@@ -177,8 +177,10 @@ int DirQueue::put_there(const QueueFolder& folder, const std::string& from, cons
   // A target that bears our chance or our epoch is ours alone, also when the reply was lost.
   if (!ends) return folder.rename(from, to);
   // Another's end may have the same name: whoever looks again finds whose it is.
-  if (const int error = folder.root().rename(from, to); error != 0) return error;
-  if (const int error = folder.sync_parent(to); error != 0) return error;
+  if (from != to) {  // else its notes say it all
+    if (const int error = folder.root().rename(from, to); error != 0) return error;
+    if (const int error = folder.sync_parent(to); error != 0) return error;
+  }
   // What was put beside it in its turn is as durable as the move.
   const std::string suffix = to.substr(to.find('/') + 1, core::ItemId::kSuffix);
   const bool noted = !notes_of_move(verb, change.item).empty();
@@ -208,7 +210,7 @@ Result<bool> DirQueue::move(const QueueFolder& folder, Seen& seen, const core::I
     return true;
   }
   const std::string to = target_of(seen, change, chance);
-  int error = to == seen.place.path ? 0 : put_there(folder, seen.place.path, to, verb, change);
+  const int error = put_there(folder, seen.place.path, to, verb, change);
   if (error == ENOENT) {
     // Whether the reply was lost could not be looked at.
     if (auto ok = folder.sound(); !ok) return Error{Code::UnknownOutcome, ok.error().message};

@@ -216,6 +216,23 @@ TEST_F(Work, ManyJobsDoEachItemOnce) {
   for (int i = 0; i < 12; ++i) EXPECT_EQ(count_lines(text, cat("item-", i)), i == 1 ? 3 : 1);
 }
 
+TEST_F(Work, AWorkerOfManyThatDiesIsToldOfAndShowsInTheEnd) {
+  put("x");
+  const auto crew = start(cat("echo begun >>", log_), {"--jobs", "2"});
+  ASSERT_TRUE(logged("begun"));
+  ASSERT_TRUE(wait_until([&] { return descendants(crew->pid()).size() >= 2; }, kPatience));
+  ASSERT_EQ(::kill(descendants(crew->pid()).front(), SIGKILL), 0);
+  EXPECT_TRUE(wait_until(
+      [&] {
+        return crew->err().find("was killed by signal 9; nobody takes its place: 1 is left") !=
+               std::string::npos;
+      },
+      kPatience))
+      << crew->err();
+  crew->signal(SIGTERM);
+  EXPECT_EQ(code(*crew), 137);
+}
+
 TEST_F(Work, AnUnknownQueueIsAnError) {
   EXPECT_EQ(stint_({"work", "nowhere", "--", "true"}).exit_code, 2);
 }
