@@ -154,7 +154,8 @@ class SlotRun {
     auto now = opened_.slots().now();
     if (!now) return session_.fail(now.error());
     if (asked_.slot.at > *now && asked_.slot.at <= *now + kClocksApart) {
-      os::pause_for(asked_.slot.at - *now);
+      constexpr Millis kNoSooner{10};
+      os::pause_for(asked_.slot.at - *now + kNoSooner);
     }
     auto added = opened_.slots().add(asked_.job.rule, asked_.slot, asked_.scheduler);
     if (!added) return session_.fail(added.error());

@@ -223,7 +223,6 @@ Result<api::EndAnswer> SlotService::skip(const api::SlotSkip& skip) {
     if (moved.what == core::SlotStep::What::Gone) return api::EndAnswer{};
     std::vector<Step> steps = {set_record(job_key(skip.job), encode(moved.after), look->version)};
     add_ended(steps, skip.job, *moved.ended, look->now, false);
-    if (auto ok = forget_oldest(skip.job, moved.after, steps); !ok) return ok.error();
     auto answer = store_.commit(steps, store::Sync::Relaxed);
     if (!answer) return answer.error();
     if (const auto* done = std::get_if<store::Committed>(&*answer)) {

@@ -101,6 +101,68 @@ TEST_F(Cron, ABadJobIsItsOwnTrouble) {
   end(child);
 }
 
+TEST_F(Cron, ADirectoryThatIsNotThereIsAFailedAttempt) {
+  jobs("[job.j]\nschedule='0 0 1 1 *'\ncommand='true'\ndir='/no/such'\nretries=1\nbackoff='1s'\n");
+  ASSERT_EQ(with_file({"cron", "trigger", "j"}).exit_code, 0);
+  Child child(cron());
+  EXPECT_TRUE(until([&] { return count("j", "failed") == 1; })) << child.err() << slots("j");
+  end(child);
+  EXPECT_NE(slots("j").find("\"attempt\":2"), std::string::npos) << slots("j");
+  EXPECT_NE(slots("j").find("/no/such"), std::string::npos) << slots("j");
+  EXPECT_EQ(stint_.events({"failed"}), 2);
+}
+
+// A runner that waits for the resource is one that has not started.
+TEST_F(Cron, WhoIsEndingStartsNothingMore) {
+  jobs(cat("[job.j]\nschedule='0 0 1 1 *'\nresource='r'\non_held='wait'\ncommand='touch ",
+           path("ran"), "'\n"));
+  ASSERT_EQ(with_file({"cron", "trigger", "j"}).exit_code, 0);
+  Child holder(stint_.command({"run", "r", "--", "sleep", "1000"}));
+  ASSERT_TRUE(until([&] { return stint_.held("r"); }));
+  Child child(cron({"--drain", "1000s"}));
+  ASSERT_TRUE(until([&] { return child.err().find("waiting") != std::string::npos; }));
+  end(child);
+  EXPECT_EQ(count("j", "due"), 1) << slots("j");
+  holder.signal(SIGTERM);
+  ASSERT_TRUE(holder.wait(kPatience).has_value());
+  // The next scheduler has it.
+  const Finished next = stint_({"cron", file(), "--once"});
+  EXPECT_EQ(next.exit_code, 0) << next.err;
+}
+
+TEST_F(Cron, AnotherFilesScheduleIsNotTakenOverByAnOrder) {
+  jobs(cat("[job.j]\nschedule='0 0 1 1 *'\ncommand='echo run >>", path("log"), "'\n"));
+  ASSERT_EQ(stint_({"cron", file(), "--once"}).exit_code, 0);
+  const std::string other = path("other.toml");
+  write_text(other, "[job.j]\nschedule='5 5 5 5 *'\ncommand='true'\n");
+  const Finished slot =
+      stint_({"cron", "run", "j", "--slot", "2026-05-05T05:05:00Z", "--file", other});
+  EXPECT_EQ(slot.exit_code, 2) << slot.err;
+  EXPECT_NE(slot.err.find("config_differs"), std::string::npos) << slot.err;
+  for (const char* verb : {"pause", "resume", "trigger"}) {
+    const Finished done = stint_({"cron", verb, "j", "--file", other});
+    EXPECT_EQ(done.exit_code, 0) << verb << done.err;
+    EXPECT_NE(done.err.find("config_differs"), std::string::npos) << verb << done.err;
+  }
+  const Finished once = stint_({"cron", file(), "--once"});
+  EXPECT_EQ(once.exit_code, 0) << once.err;
+  EXPECT_EQ(read_text(path("log")), "run\n") << once.err;
+}
+
+TEST_F(Cron, ASlotThatIsNotDueYetIsRefused) {
+  jobs("[job.j]\nschedule='0 0 1 1 *'\ncommand='true'\n");
+  const Finished done = with_file({"cron", "run", "j", "--slot", "2999-01-01T00:00:00Z"});
+  EXPECT_EQ(done.exit_code, 2) << done.err;
+  EXPECT_NE(done.err.find("not due yet"), std::string::npos) << done.err;
+}
+
+TEST_F(Cron, AFileWithQueuesAloneIsTended) {
+  jobs("[queue.mail]\n");
+  const Finished done = stint_({"cron", file(), "--once"});
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_NE(done.err.find("looking after the queues alone"), std::string::npos) << done.err;
+}
+
 TEST_F(Cron, AWrongFileIsToldWithLineAndColumn) {
   struct Bad {
     std::string text;
@@ -127,6 +189,9 @@ TEST_F(Cron, AWrongFileIsToldWithLineAndColumn) {
       {"job = 3\n", ":1:7: job must be tables"},
       {"concurrency = 0\n[job.j]\nschedule='* * * * *'\ncommand='true'\n", "concurrency must be"},
       {"[job.j\n", ":1:"},
+      {"[job.j]\nschedule='* * * * *'\ncommand=[\"a\\u0000b\"]\n",
+       "command: must not contain a NUL"},
+      {"[job.j]\nschedule='* * * * *'\ncommand='true'\nseal=['nonsense']\n", "job 'j': seal: "},
   };
   for (const Bad& bad : all) {
     jobs(bad.text);
