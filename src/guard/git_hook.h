@@ -17,7 +17,7 @@
 
 namespace stint::guard {
 
-constexpr std::string_view kHookVersion = "1";
+constexpr std::string_view kHookVersion = "2";
 
 struct HookOptions {
   std::string repository;             // the path of a repository: bare, or its .git

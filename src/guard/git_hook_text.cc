@@ -9,7 +9,7 @@ namespace {
 //   stint.fenceref  the prefix of fences; default refs/stint/fence/
 //   stint.descends  "NEW OLD", any number: generations that an operator has declared to follow
 constexpr std::string_view kText = R"HOOK(#!/bin/sh
-# stint-guard-hook 1
+# stint-guard-hook 2
 # Refuses whatever would write to a guarded branch without a fence that is at least as high as the one
 # that stands, or would lower, force or delete a fence. Installed and removed by
 # 'stint guard install' and 'stint guard uninstall'; do not edit.
@@ -22,6 +22,12 @@ if [ -x "$before" ]; then
 fi
 # Only here every ref of the transaction is locked, and compared with its old value.
 [ "$1" = prepared ] || exit 0
+# What was pushed is judged as it is: not what refs/replace/ or a graft shows in its place, nor by
+# settings that came with the push.
+GIT_NO_REPLACE_OBJECTS=1
+GIT_GRAFT_FILE=/dev/null/none
+export GIT_NO_REPLACE_OBJECTS GIT_GRAFT_FILE
+unset GIT_REPLACE_REF_BASE GIT_CONFIG GIT_CONFIG_PARAMETERS GIT_CONFIG_COUNT
 
 refuse() {
   echo "stint: refused: $*" >&2
@@ -114,6 +120,13 @@ judge() {
   [ "$n_seq" -gt "$f_seq" ] || refuse "the fence $1 has seen this push or a later one"
 }
 
+# No replacement of an object either: whoever reads a guarded branch here would see it.
+while read -r old new ref; do
+  case "$ref" in refs/replace/*) ;; *) continue ;; esac
+  none "$new" || refuse "$ref: this repository is guarded, and none of its objects may be replaced"
+done <<EOF
+$updates
+EOF
 prefix=$(git config --get stint.fenceref) || prefix=refs/stint/fence/
 guarded=$(git config --get-all stint.guarded) || guarded='refs/heads/* *'
 fences=

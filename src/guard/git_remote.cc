@@ -107,7 +107,7 @@ Result<bool> GitRemote::contains(const std::string& ref, const std::string& tip,
                                  const std::string& oid) const {
   auto fetched = git_.run({"fetch", "--no-tags", "--quiet", "--refmap=", "--", place_.url, ref});
   if (!fetched) return fetched.error();
-  auto found = git_.run({"merge-base", "--is-ancestor", oid, tip});
+  auto found = git_.run({"--no-replace-objects", "merge-base", "--is-ancestor", oid, tip});
   if (!found) return found.error();
   if (found->exit_code == 0 || found->exit_code == 1) return found->exit_code == 0;
   return unavailable(git_words(found->talk)).during("looking into the branch");
@@ -115,7 +115,8 @@ Result<bool> GitRemote::contains(const std::string& ref, const std::string& tip,
 
 Result<std::string> GitRemote::object(const std::string& oid) const {
   const char* kind = object_kind(place_.ref) == GitObject::Commit ? "commit" : "blob";
-  auto end = git_.run({"cat-file", kind, oid});
+  // Not what a replacement in the clone shows in its place.
+  auto end = git_.run({"--no-replace-objects", "cat-file", kind, oid});
   if (!end) return end.error();
   if (!end->ok()) return Error{Code::Failed, git_words(end->talk)};
   return std::move(end->out);

@@ -1,0 +1,99 @@
+// Ways around the hook of `stint guard install PATH.git`, and what git itself does in a repository
+// that has it.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "base/text.h"
+#include "guard/git_fence.h"
+#include "guard/git_hook.h"
+#include "tests/guard_git/git_world.h"
+
+namespace stint::test {
+namespace {
+
+class GitHookAround : public testing::Test {
+ protected:
+  void SetUp() override {
+    const auto done =
+        guard::install_hook({.repository = world.repository(), .branches = {}, .fence = {}});
+    ASSERT_TRUE(done) << done.error().message;
+    a = world.clone("a");
+  }
+  Finished server(std::vector<std::string> words) const {
+    words.insert(words.begin(), {"--git-dir", world.repository()});
+    return world.git(a, std::move(words));
+  }
+  // An object in the clone: a fence as good as that grant can make one.
+  std::string fence_of(const Grant& grant, std::uint64_t seq) const {
+    os::SystemRandom random;
+    const auto pass = world.pass(grant);
+    write_text(world.dir().file("made"), guard::encode({.fence = {.generation = pass.generation,
+                                                                  .resource = "r",
+                                                                  .token = pass.token,
+                                                                  .key = {},
+                                                                  .digest = {}},
+                                                        .seq = seq,
+                                                        .claim = pass.claim->hash(),
+                                                        .owner = "o",
+                                                        .nonce = random.id_hex()}));
+    return std::string(trim(world.git(a, {"hash-object", "-w", world.dir().file("made")}).out));
+  }
+  // With force, so that nothing but the server decides.
+  Finished force(std::vector<std::string> refs) const {
+    refs.insert(refs.begin(), {"push", "--atomic", "--force", "origin"});
+    return world.git(a, std::move(refs));
+  }
+  static void refused(const Finished& push, const std::string& why) {
+    EXPECT_NE(push.exit_code, 0) << why;
+    EXPECT_NE(push.err.find(why), std::string::npos) << push.err;
+  }
+  // Past the hook; the object must be there.
+  void plant(const std::string& ref, const std::string& oid) const {
+    const std::string path = cat(world.repository(), "/", ref);
+    std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+    write_text(path, cat(oid, "\n"));
+  }
+
+  GitWorld world;
+  std::string a;
+};
+
+// The hook once saw the object that a ref under refs/replace/ shows instead of the one that stands:
+// a fence at token 3 went back to 1, and a forced branch looked like one that followed.
+// EVIDENCE-OF: G5
+TEST_F(GitHookAround, ObjectsAreJudgedThemselvesNotTheirReplacements) {
+  const Grant first = world.take("a");
+  ASSERT_EQ(world.push(a, first).exit_code, 0);
+  const std::string main = world.main();
+  const Grant second = world.take("b");
+  ASSERT_TRUE(world.seal(second));
+  const std::string stood = world.fence();
+  const std::string lower = fence_of(first, 0);
+  refused(world.git(a, {"push", "origin", cat(lower, ":refs/replace/", stood)}), "may be replaced");
+
+  // One that came around the hook is not looked through either.
+  ASSERT_EQ(world.git(a, {"push", "origin", cat(lower, ":refs/tags/lower")}).exit_code, 0);
+  plant(cat("refs/replace/", stood), lower);
+  const std::string follows = world.commit(a, "late");
+  refused(force({cat(follows, ":refs/heads/main"), cat(fence_of(first, 9), ":refs/stint/fence/r")}),
+          "stale: token 1");
+  EXPECT_EQ(world.fence(), stood);
+
+  // A tip beside the branch, replaced by a commit that follows it.
+  ASSERT_EQ(world.git(a, {"push", "origin", cat(follows, ":refs/tags/follows")}).exit_code, 0);
+  world.git(a, {"reset", "-q", "--hard", "HEAD~2"});
+  const std::string beside = world.commit(a, "instead");
+  plant(cat("refs/replace/", beside), follows);
+  refused(force({cat(beside, ":refs/heads/main"), cat(fence_of(second, 9), ":refs/stint/fence/r")}),
+          "must not be forced");
+  EXPECT_EQ(world.main(), main);
+  EXPECT_EQ(world.fence(), stood);
+
+  // Whoever finds one may take it away.
+  const Finished away = world.git(a, {"push", "origin", cat(":refs/replace/", beside)});
+  EXPECT_EQ(away.exit_code, 0) << away.err;
+}
+
+}  // namespace
+}  // namespace stint::test
