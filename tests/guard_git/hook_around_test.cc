@@ -95,5 +95,57 @@ TEST_F(GitHookAround, ObjectsAreJudgedThemselvesNotTheirReplacements) {
   EXPECT_EQ(away.exit_code, 0) << away.err;
 }
 
+// Both come as transactions: packing as a write of what stands, taking the loose copies away as a
+// deletion. Both were refused, and with them every `git gc`.
+TEST_F(GitHookAround, GitMayPackItsRefsAndNothingIsLostByIt) {
+  const Grant first = world.take("a");
+  const Grant second = world.take("b");
+  world.server_config("receive.denyDeleteCurrent", "ignore");
+  std::string main;
+  for (const char* upkeep : {"pack-refs", "gc", "again"}) {
+    main = main.empty() ? world.head(a) : world.commit(a, upkeep);
+    const Finished pushed = world.push(a, second);
+    ASSERT_EQ(pushed.exit_code, 0) << pushed.err;
+    const std::string stood = world.fence();
+    const Finished kept = std::string_view(upkeep) == "gc" ? server({"gc", "--quiet"})
+                                                           : server({"pack-refs", "--all"});
+    EXPECT_EQ(kept.exit_code, 0) << kept.err;
+    for (const char* ref : {"refs/heads/main", "refs/stint/fence/r"})
+      EXPECT_FALSE(std::filesystem::exists(cat(world.repository(), "/", ref))) << ref;
+    const std::string next = world.commit(a, "not by stint");
+    refused(world.git(a, {"push", "origin", "main"}), "is guarded");
+    refused(force({"main", cat(fence_of(first, 99), ":refs/stint/fence/r")}), "stale: token 1");
+    refused(force({"main", cat(fence_of(second, 0), ":refs/stint/fence/r")}), "has seen this push");
+    refused(force({":refs/heads/main"}), "is guarded");
+    refused(force({":refs/stint/fence/r"}), "must not be deleted");
+    // A fence that stays what it is covers nothing.
+    const std::string lines =
+        cat(stood, " ", stood, " refs/stint/fence/r\n", main, " ", next, " refs/heads/main\n");
+    EXPECT_EQ(run({.argv = {world.repository() + "/hooks/reference-transaction", "prepared"},
+                   .env = {{"GIT_DIR", world.repository()}},
+                   .stdin_text = lines,
+                   .cwd = world.repository()})
+                  .exit_code,
+              1);
+    EXPECT_EQ(world.main(), main);
+    EXPECT_EQ(world.fence(), stood);
+  }
+  // Packed and loose at once: still no deletion.
+  ASSERT_EQ(world.push(a, second).exit_code, 0);
+  ASSERT_EQ(server({"pack-refs", "--all", "--no-prune"}).exit_code, 0);
+  refused(force({":refs/heads/main"}), "is guarded");
+  refused(force({":refs/stint/fence/r"}), "must not be deleted");
+  EXPECT_NE(server({"update-ref", "-d", "refs/stint/fence/r"}).exit_code, 0);
+  EXPECT_EQ(world.main(), world.head(a));
+  EXPECT_EQ(world.fence_line("token"), second.token);
+}
+
+// What stands at a name is not what stands at a tag that is called like the whole name.
+TEST_F(GitHookAround, ATagThatIsCalledLikeABranchIsNotTheBranch) {
+  ASSERT_EQ(world.git(a, {"push", "origin", "HEAD:refs/tags/refs/heads/new"}).exit_code, 0);
+  refused(server({"update-ref", "refs/heads/new", world.head(a)}), "is guarded");
+  EXPECT_EQ(server({"for-each-ref", "refs/heads/new"}).out, "");
+}
+
 }  // namespace
 }  // namespace stint::test
