@@ -27,6 +27,9 @@ class Pushing {
   Status stand();  // sets standing_ to a fence of ours, or refused_
   Status seal_first();
   Status remember(api::Fences& fences, Refused why);
+  Status may_seal_missing(api::Fences& fences);
+  std::string sealing_name() const;
+  core::Offer sealing_offer() const;
   Status judge();
   Result<PushFate> send();
   Result<PushFate> settle();
