@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "guard/git_fence.h"
 #include "guard/git_hook.h"
+#include "guard/git_probe.h"
 #include "tests/guard_git/git_world.h"
 
 namespace stint::test {
@@ -145,6 +146,45 @@ TEST_F(GitHookAround, ATagThatIsCalledLikeABranchIsNotTheBranch) {
   ASSERT_EQ(world.git(a, {"push", "origin", "HEAD:refs/tags/refs/heads/new"}).exit_code, 0);
   refused(server({"update-ref", "refs/heads/new", world.head(a)}), "is guarded");
   EXPECT_EQ(server({"for-each-ref", "refs/heads/new"}).out, "");
+}
+
+// A hook that git does not run was told to protect.
+TEST_F(GitHookAround, TheCheckTellsWhetherGitRunsIt) {
+  const std::string path = world.repository() + "/hooks/reference-transaction";
+  const auto told = [&] {
+    const auto lines = guard::probe_git(world.target());
+    EXPECT_TRUE(lines) << lines.error().message;
+    const guard::CheckLine last = lines ? lines->back() : guard::CheckLine{};
+    EXPECT_TRUE(last.text.starts_with("hook: ")) << last.text;
+    return cat(last.level == guard::CheckLine::Level::Ok ? "ok " : "warn ", last.text);
+  };
+  const auto expect = [&](const std::string& begin, const std::string& words) {
+    const std::string line = told();
+    EXPECT_TRUE(line.starts_with(begin)) << line;
+    EXPECT_NE(line.find(words), std::string::npos) << line;
+    EXPECT_EQ(server({"for-each-ref"}).out.find("refs/replace"), std::string::npos);
+  };
+  expect("ok", "itself refuses");
+  using std::filesystem::perms;
+  std::filesystem::permissions(path, perms::owner_read | perms::owner_write);
+  expect("warn", "git does not run it");
+  const auto again =
+      guard::install_hook({.repository = world.repository(), .branches = {}, .fence = {}});
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_FALSE(again->already);
+  expect("ok", "itself refuses");
+  // Absolute, and counted from the repository.
+  for (const std::string& hooks : {world.dir().file("elsewhere"), std::string("mine")}) {
+    world.server_config("core.hooksPath", hooks);
+    expect("warn", "core.hooksPath");
+    ASSERT_TRUE(
+        guard::install_hook({.repository = world.repository(), .branches = {}, .fence = {}}));
+    expect("ok", "itself refuses");
+    refused(world.git(a, {"push", "origin", "main"}), "is guarded");
+  }
+  write_text(world.repository() + "/mine/reference-transaction",
+             "#!/bin/sh\n# stint-guard-hook 1\nexit 0\n");
+  expect("warn", "another version");
 }
 
 }  // namespace
