@@ -5,6 +5,7 @@
 #include "base/sha256.h"
 #include "base/text.h"
 #include "guard/git_sealing.h"
+#include "os/files.h"
 #include "os/pause.h"
 
 namespace stint::guard {
@@ -14,17 +15,23 @@ Pushing::Pushing(const GitPush& push, Here here)
       here_(std::move(here)),
       ref_(fence_ref(push.target.fence_prefix, push.pass.resource)),
       hint_(here_.git_dir, push.target.remote, ref_),
-      remote_(Git(), {.remote = push.target.remote,
-                      .url = {},
-                      .ref = ref_,
-                      .scratch = false,
-                      .objects_in = here_.plain ? here_.git_dir : std::string()}) {
+      remote_(Git().within(push.limit),
+              {.remote = push.target.remote,
+               .url = {},
+               .ref = ref_,
+               .scratch = false,
+               .objects_in = here_.plain ? here_.git_dir : std::string()}) {
   out_.oid = here_.oid;
   out_.target = cat("git:", push.target.remote, push.target.named ? "/" : "#", push.target.branch);
 }
 
 Error Pushing::fault(std::string_view what) const {
-  return {Code::Failed, cat(quoted(out_.target), ": ", what, ". Nothing was changed.")};
+  return {Code::Failed, cat(quoted(out_.target), ": ", what, ". ", unchanged())};
+}
+
+// The seal stands even if the push that follows it does not land.
+std::string_view Pushing::unchanged() const {
+  return out_.sealed ? "The branch was not changed; the fence was sealed." : "Nothing was changed.";
 }
 
 // Things that are looked at only where the hint does not stand for them: it was made after them.
@@ -209,8 +216,15 @@ Result<PushFate> Pushing::send() {
   if (push_.tell) push_.tell(end->talk);
   why_ = end->why;
   last_ = end->oid;
+  stopped_by_hook_ = plan.verify && end->fate == PushFate::Unknown && only_git_gave_up(end->talk) &&
+                     has_pre_push_hook();
   if (end->fate == PushFate::Landed) hint_.keep(end->raw);
   return end->fate;
+}
+
+bool Pushing::has_pre_push_hook() const {
+  auto path = remote_.git().line({"rev-parse", "--git-path", "hooks/pre-push"}, "");
+  return path && os::exists(*path);
 }
 
 Result<PushFate> Pushing::attempt() {

@@ -42,6 +42,8 @@ class Pushing {
   Error not_told(std::string_view but) const;
   Error always_locked() const;
   Error fault(std::string_view what) const;
+  std::string_view unchanged() const;
+  bool has_pre_push_hook() const;
 
   const GitPush& push_;
   const Here here_;
@@ -54,6 +56,8 @@ class Pushing {
   bool verified_ = false;
   bool server_known_ = false;
   bool unsure_ = false;  // a push of ours got no answer, and it is not settled what it did
+  bool stopped_by_hook_ =
+      false;  // by git's words only: for ours, once it is known what became of it
   std::optional<core::Fence> raised_;  // mode once: what the fence becomes with this write
   std::optional<Refused> refused_;
   std::string why_;

@@ -42,6 +42,19 @@ std::string first_word(std::string_view text) {
 
 }  // namespace
 
+bool only_git_gave_up(const std::string& talk) {
+  bool gave_up = false;
+  for (const std::string_view line : split(talk, '\n')) {
+    if (line.starts_with("error: failed to push some refs")) {
+      gave_up = true;
+    } else if (line.starts_with("fatal:") || line.starts_with("error:") ||
+               line.starts_with("send-pack:") || line.starts_with("remote:")) {
+      return false;
+    }
+  }
+  return gave_up;
+}
+
 PushFate fate_of_push(int exit_code, const std::vector<RefLine>& lines, const std::string& talk,
                       const std::string& fence, std::string* why) {
   const RefLine* of_fence = find_line(lines, fence);
@@ -94,6 +107,8 @@ RemoteFence GitRemote::parse(GitObject kind, std::string oid, std::string raw) {
 
 Result<std::string> GitRemote::oid_at_server(const std::string& ref) const {
   auto end = git_.run({"ls-remote", "--", place_.url, ref});
+  // A question that had to be cut off has changed nothing.
+  if (!end && end.error().code == Code::UnknownOutcome) return unavailable(end.error().message);
   if (!end) return end.error();
   if (!end->ok()) return unavailable(git_words(end->talk)).during("asking the git server");
   // "refs/stint/x" also matches "refs/heads/refs/stint/x": only the exact name counts.
