@@ -104,7 +104,8 @@ constexpr std::array<Option, 9> kPushOptions = {{
      "them branches, which a forge can protect)"},
     {"--fallback", "HOW",
      "seal-commit: for servers without atomic pushes, seal with empty commits on the branch"},
-    {"--timeout", "D", "give up waiting for the server after this long (default 5m)"},
+    {"--timeout", "D",
+     "give up waiting for the server after this long, seal and push together (default 5m)"},
     {"--dry-run", "", "decide, and push nothing"},
 }};
 constexpr std::array<std::string_view, 3> kPushExamples = {
@@ -130,7 +131,7 @@ const Command kPush = {
         "Exit code 13: refused, a newer holder is there. 1: a conflict (fetch and rebase, then "
         "push "
         "again; the fence still stands) or the server said no. 14: it may have landed. 69: the "
-        "server or the store was not reached. In all but 14 nothing was changed.",
+        "server or the store was not reached. In all but 14 the branch was not changed.",
     .examples = kPushExamples,
     .options = kPushOptions,
     .least_operands = 0,

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "os/clock.h"
 #include "os/program.h"
 
 namespace stint::guard {
@@ -33,6 +34,11 @@ std::vector<std::string> environment(bool own_repository) {
 
 Result<GitEnd> Git::run(const std::vector<std::string>& words, Millis limit,
                         const std::string& input) const {
+  if (until_) {
+    const auto left = std::chrono::duration_cast<Millis>(*until_ - os::system_clock().mono());
+    if (left <= Millis(0)) return unavailable("the server took too long; no time is left");
+    limit = std::min(limit, left);
+  }
   os::ProgramCall call{.argv = {"git"},
                        .environment = environment(!git_dir_.empty()),
                        .limit = limit,
@@ -56,6 +62,18 @@ Result<GitEnd> Git::run(const std::vector<std::string>& words, Millis limit,
 Git Git::with(std::vector<std::string> environment) const {
   Git out = *this;
   out.more_ = std::move(environment);
+  return out;
+}
+
+Git Git::within(Millis limit) const {
+  Git out = *this;
+  out.until_ = os::system_clock().mono() + limit;
+  return out;
+}
+
+Git Git::at_least(Millis more) const {
+  Git out = *this;
+  if (until_) out.until_ = std::max(*until_, os::system_clock().mono() + more);
   return out;
 }
 

@@ -5,6 +5,7 @@
 // except what would change a push behind our back.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,12 +34,18 @@ class Git {
 
   // The same with more in its environment.
   Git with(std::vector<std::string> environment) const;
+  // The same, all of whose calls together end within `limit` from now. With no time left nothing is
+  // started: Code::Unavailable.
+  Git within(Millis limit) const;
+  // The same, with at least this much time left.
+  Git at_least(Millis more) const;
 
   static constexpr Millis kShort{60'000};
 
  private:
   std::string git_dir_;
   std::vector<std::string> more_;
+  std::optional<MonoTime> until_;
 };
 
 // Older ones do not pass `atomic` on over HTTP (git 6f1194246a). G5

@@ -91,7 +91,8 @@ Result<GitPushed> stand_on_seal_first(const GitPush& push, const BranchPlace& pl
   if (push.dry_run) return GitPushed{.answer = Written{}, .target = name, .oid = {}};
   auto remembered = (*fences)->remember(offer_of(push.pass, ""), {name});
   if (!remembered) return remembered.error();
-  auto sealed = seal_by_commit(Git(), place, name, {.pass = push.pass, .adopt = {}}, *fences);
+  auto sealed = seal_by_commit(Git().within(push.limit), place, name,
+                               {.pass = push.pass, .adopt = {}}, *fences);
   if (!sealed) return sealed.error();
   if (auto* refused = std::get_if<Refused>(&*sealed))
     return GitPushed{.answer = std::move(*refused), .target = name, .oid = {}};

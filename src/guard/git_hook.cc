@@ -12,7 +12,8 @@ constexpr const char* kBefore = "reference-transaction.before-stint";
 
 struct HookPlace {
   Git git;
-  std::string hook;
+  std::string repository;  // its git directory
+  std::string hook;        // where git looks for it: core.hooksPath
   std::string before;
 };
 
@@ -25,8 +26,9 @@ Result<HookPlace> find_place(const std::string& repository) {
   Git git(path);
   auto hooks = git.line({"rev-parse", "--git-path", "hooks"}, "looking for the hooks");
   if (!hooks) return hooks.error();
-  const std::string folder = hooks->starts_with('/') ? *hooks : cat(path, "/hooks");
-  return HookPlace{git, cat(folder, "/reference-transaction"), cat(folder, "/", kBefore)};
+  // A core.hooksPath that is no absolute path counts from where the hooks of a push run.
+  const std::string folder = hooks->starts_with('/') ? *hooks : cat(path, "/", *hooks);
+  return HookPlace{git, path, cat(folder, "/reference-transaction"), cat(folder, "/", kBefore)};
 }
 
 bool is_ours(const std::string& text) { return text.find(kMark) != text.npos; }
@@ -68,7 +70,41 @@ Result<bool> guard_branches(const Git& git, const HookOptions& options) {
   return changed;
 }
 
+// Whether git runs it can only be tried: in a transaction that the hook refuses, and that ends
+// without a commit in any case.
+Result<HookState> try_hook(const HookPlace& place) {
+  auto oid = place.git.line({"hash-object", "-t", "tree", "/dev/null"}, "naming an object");
+  if (!oid) return oid.error();
+  auto end =
+      place.git.run({"-C", place.repository, "update-ref", "--stdin"}, Git::kShort,
+                    cat("start\ncreate refs/replace/", *oid, " ", *oid, "\nprepare\nabort\n"));
+  if (!end) return end.error();
+  if (end->ok()) return HookState::NotRun;
+  if (end->talk.find("stint: refused: refs/replace/") != end->talk.npos) return HookState::Runs;
+  return Error{Code::Failed, git_words(end->talk)};
+}
+
 }  // namespace
+
+Result<HookFound> look_at_hook(const std::string& repository) {
+  auto place = find_place(repository);
+  if (!place) return place.error();
+  HookFound out{.state = HookState::None, .path = place->hook};
+  const auto text = os::read_file(place->hook);
+  if (!text || !is_ours(*text)) {
+    const auto usual = os::read_file(cat(place->repository, "/hooks/reference-transaction"));
+    if (usual && is_ours(*usual)) out.state = HookState::Elsewhere;
+    return out;
+  }
+  if (*text != hook_text()) {
+    out.state = HookState::AnotherVersion;
+    return out;
+  }
+  auto tried = try_hook(*place);
+  if (!tried) return std::move(tried.error()).during(cat("trying ", quoted(place->hook)));
+  out.state = *tried;
+  return out;
+}
 
 Result<HookInstalled> install_hook(const HookOptions& options) {
   auto place = find_place(options.repository);
@@ -84,7 +120,10 @@ Result<HookInstalled> install_hook(const HookOptions& options) {
   const auto present = os::read_file(place->hook);
   if (!present && os::exists(place->hook)) return present.error();
   out.chained = os::exists(place->before);
-  if (present && *present == hook_text()) {
+  // One that git does not run (its mode) is put there again.
+  const auto tried =
+      present && *present == hook_text() ? try_hook(*place) : Result<HookState>(HookState::None);
+  if (tried && *tried == HookState::Runs) {
     out.already = !*changed;
     return out;
   }

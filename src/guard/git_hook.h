@@ -17,7 +17,7 @@
 
 namespace stint::guard {
 
-constexpr std::string_view kHookVersion = "1";
+constexpr std::string_view kHookVersion = "2";
 
 struct HookOptions {
   std::string repository;             // the path of a repository: bare, or its .git
@@ -34,6 +34,20 @@ struct HookInstalled {
 
 std::string_view hook_text();
 Result<HookInstalled> install_hook(const HookOptions& options);
+
+enum class HookState {
+  Runs,            // tried
+  None,            // none of ours
+  Elsewhere,       // in hooks/, and core.hooksPath makes git look in another folder
+  AnotherVersion,  // ours, and not this text
+  NotRun,          // this text, and git does not run it: no right to execute it, or git before 2.28
+};
+struct HookFound {
+  HookState state = HookState::None;
+  std::string path;  // where git looks for it
+};
+// Changes nothing.
+Result<HookFound> look_at_hook(const std::string& repository);
 
 struct HookRemoved {
   bool was_there = false;

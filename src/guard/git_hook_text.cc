@@ -9,7 +9,7 @@ namespace {
 //   stint.fenceref  the prefix of fences; default refs/stint/fence/
 //   stint.descends  "NEW OLD", any number: generations that an operator has declared to follow
 constexpr std::string_view kText = R"HOOK(#!/bin/sh
-# stint-guard-hook 1
+# stint-guard-hook 2
 # Refuses whatever would write to a guarded branch without a fence that is at least as high as the one
 # that stands, or would lower, force or delete a fence. Installed and removed by
 # 'stint guard install' and 'stint guard uninstall'; do not edit.
@@ -22,6 +22,12 @@ if [ -x "$before" ]; then
 fi
 # Only here every ref of the transaction is locked, and compared with its old value.
 [ "$1" = prepared ] || exit 0
+# What was pushed is judged as it is: not what refs/replace/ or a graft shows in its place, nor by
+# settings that came with the push.
+GIT_NO_REPLACE_OBJECTS=1
+GIT_GRAFT_FILE=/dev/null/none
+export GIT_NO_REPLACE_OBJECTS GIT_GRAFT_FILE
+unset GIT_REPLACE_REF_BASE GIT_CONFIG GIT_CONFIG_PARAMETERS GIT_CONFIG_COUNT
 
 refuse() {
   echo "stint: refused: $*" >&2
@@ -79,14 +85,29 @@ EOF
 standing() { # OLD REF
   current=$1
   none "$1" || return 0
-  current=$(git rev-parse -q --verify "$2" 2>/dev/null)
-  case "$?" in
-    0) return 0 ;;
-    1) ;;
-    *) refuse "$2 cannot be read" ;;
-  esac
+  # Of this very name: 'git rev-parse' would go on to look for a tag or branch that is called so.
+  current=$(git for-each-ref --format='%(refname) %(objectname)' "$2" 2>/dev/null) ||
+    refuse "$2 cannot be read"
+  case "$current" in "$2 "*) current=${current#"$2 "} && return 0 ;; esac
   [ -e "$(git rev-parse --git-path "$2")" ] && refuse "$2 is damaged"
   current=
+}
+# A line that leaves its ref as it is. git packs refs, and then takes the loose copies away, in
+# transactions that look like a write without an old value and like a deletion.
+common=$(git rev-parse --git-common-dir) || refuse "the repository cannot be found"
+packed=$common/packed-refs
+unchanged() { # OLD NEW REF
+  if none "$2"; then
+    # Pruned: packed with that very value. Who deletes keeps packed-refs locked while this hook runs.
+    [ -f "$common/$3" ] && [ ! -L "$packed" ] && [ ! -e "$packed.lock" ] || return 1
+    read -r loose <"$common/$3" && [ "$loose" = "$1" ] && grep -qxF "$1 $3" "$packed" 2>/dev/null
+    return
+  fi
+  # Packed: the loose copy counts, and stays while packed-refs is locked. Who writes keeps the ref
+  # itself locked while this hook runs.
+  [ -f "$common/$3" ] && [ -e "$packed.lock" ] && [ ! -e "$common/$3.lock" ] && return 0
+  standing "$1" "$3"
+  [ "$current" = "$2" ]
 }
 descends() { # NEW OLD
   git config --get-all stint.descends | grep -qxF "$1 $2"
@@ -114,6 +135,14 @@ judge() {
   [ "$n_seq" -gt "$f_seq" ] || refuse "the fence $1 has seen this push or a later one"
 }
 
+# No replacement of an object either: whoever reads a guarded branch here would see it.
+while read -r old new ref; do
+  case "$ref" in refs/replace/*) ;; *) continue ;; esac
+  none "$new" || unchanged "$old" "$new" "$ref" ||
+    refuse "$ref: this repository is guarded, and none of its objects may be replaced"
+done <<EOF
+$updates
+EOF
 prefix=$(git config --get stint.fenceref) || prefix=refs/stint/fence/
 guarded=$(git config --get-all stint.guarded) || guarded='refs/heads/* *'
 fences=
@@ -122,6 +151,7 @@ while read -r old new ref; do
   case "$ref" in
     "$prefix"stint-probe-*) ;; # of 'stint guard check': guards nothing, and goes again
     "$prefix"*)
+      unchanged "$old" "$new" "$ref" && continue
       standing "$old" "$ref"
       judge "$ref" "$current" "$new"
       fences="$fences $ref "
@@ -135,6 +165,7 @@ while read -r old new ref; do
   case "$ref" in '' | "$prefix"*) continue ;; esac
   while read -r pattern fence; do
     case "$ref" in $pattern) ;; *) continue ;; esac
+    unchanged "$old" "$new" "$ref" && break
     case "$fences" in
       *" $fence "*) carried=$fence ;;
       ?*) [ "$fence" = '*' ] || refuse "$ref is guarded by $fence, which this push does not carry"

@@ -153,12 +153,32 @@ void Probe::power_cut() {
 
 void Probe::hook() {
   if (!os::exists(cat(url_, "/HEAD"))) return;
-  const auto text = os::read_file(cat(url_, "/hooks/reference-transaction"));
-  const bool there = text && *text == hook_text();
-  tell(there ? Level::Ok : Level::Warn, "hook",
-       there ? "the server itself refuses liars, force, deletion and pushes without a token"
-             : "no hook: late writers are refused, but not those who lie about a token or push "
-               "without stint ('stint guard install' puts one there)");
+  constexpr std::string_view kSo =
+      ": late writers are refused, but not those who lie about a token or push without stint";
+  auto found = look_at_hook(url_);
+  if (!found) return tell(Level::Warn, "hook", found.error().message);
+  switch (found->state) {
+    case HookState::Runs:
+      return tell(Level::Ok, "hook",
+                  "the server itself refuses liars, force, deletion and pushes without a token");
+    case HookState::None:
+      return tell(Level::Warn, "hook",
+                  cat("no hook", kSo, " ('stint guard install' puts one there)"));
+    case HookState::Elsewhere:
+      return tell(Level::Warn, "hook",
+                  cat("it is in the repository's hooks/, and git looks for ", quoted(found->path),
+                      " (core.hooksPath)", kSo, " ('stint guard install' puts one there)"));
+    case HookState::AnotherVersion:
+      return tell(Level::Warn, "hook",
+                  cat(quoted(found->path),
+                      " is of another version of stint, or was changed; 'stint "
+                      "guard install' puts this version's there"));
+    case HookState::NotRun:
+      return tell(Level::Warn, "hook",
+                  cat(quoted(found->path), " is there, and git does not run it", kSo,
+                      ". It must be executable ('stint guard install' makes it so), and git 2.28 "
+                      "or newer"));
+  }
 }
 
 }  // namespace

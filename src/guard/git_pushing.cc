@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "base/sha256.h"
 #include "base/text.h"
 #include "guard/git_sealing.h"
+#include "os/files.h"
 #include "os/pause.h"
 
 namespace stint::guard {
@@ -13,17 +15,23 @@ Pushing::Pushing(const GitPush& push, Here here)
       here_(std::move(here)),
       ref_(fence_ref(push.target.fence_prefix, push.pass.resource)),
       hint_(here_.git_dir, push.target.remote, ref_),
-      remote_(Git(), {.remote = push.target.remote,
-                      .url = {},
-                      .ref = ref_,
-                      .scratch = false,
-                      .objects_in = here_.plain ? here_.git_dir : std::string()}) {
+      remote_(Git().within(push.limit),
+              {.remote = push.target.remote,
+               .url = {},
+               .ref = ref_,
+               .scratch = false,
+               .objects_in = here_.plain ? here_.git_dir : std::string()}) {
   out_.oid = here_.oid;
   out_.target = cat("git:", push.target.remote, push.target.named ? "/" : "#", push.target.branch);
 }
 
 Error Pushing::fault(std::string_view what) const {
-  return {Code::Failed, cat(quoted(out_.target), ": ", what, ". Nothing was changed.")};
+  return {Code::Failed, cat(quoted(out_.target), ": ", what, ". ", unchanged())};
+}
+
+// The seal stands even if the push that follows it does not land.
+std::string_view Pushing::unchanged() const {
+  return out_.sealed ? "The branch was not changed; the fence was sealed." : "Nothing was changed.";
 }
 
 // Things that are looked at only where the hint does not stand for them: it was made after them.
@@ -94,6 +102,7 @@ Status Pushing::seal_first() {
     if (auto ok = remember(*fences, std::move(why)); !ok || refused_) return ok;
   }
   if (push_.dry_run) return {};
+  const bool first_seal = standing_.oid.empty();
   auto answer = seal_at(remote_, out_.target, request, fences, &standing_);
   if (!answer) return answer.error();
   if (const auto* refused = std::get_if<Refused>(&*answer)) {
@@ -101,7 +110,45 @@ Status Pushing::seal_first() {
     return {};
   }
   out_.sealed = true;
+  // Where this cannot be kept, a fence that goes missing during this run is not noticed: no harm,
+  // the present holder's seal makes it anew.
+  if (first_seal && fences != nullptr) (void)fences->admit(sealing_name(), sealing_offer());
   return {};
+}
+
+// A fence in the store that says whose seal of this target is the first: of that token, and used
+// once it is done. Only with it can a seal under way be told from a fence that went missing.
+std::string Pushing::sealing_name() const {
+  // As same_fence() compares: of all branches there.
+  const auto canonical = parse_git_target(out_.target);
+  const std::string& where = canonical ? canonical->remote : remote_.place().url;
+  return cat("git-sealing:", to_hex(sha256(cat(where, "\n", ref_))));
+}
+
+core::Offer Pushing::sealing_offer() const {
+  core::Offer out = offer_of(push_.pass, "");
+  out.mode = core::FenceMode::Once;
+  out.key = "sealed";
+  return out;
+}
+
+// It is remembered, and has no fence. Another process of this run may be about to seal it, or was
+// killed there; or has sealed it since we looked.
+Status Pushing::may_seal_missing(api::Fences& fences) {
+  auto sealing = fences.fence(sealing_name());
+  if (!sealing) return sealing.error();
+  const bool this_run = *sealing && (*sealing)->generation == push_.pass.generation &&
+                        (*sealing)->resource == push_.pass.resource.text() &&
+                        (*sealing)->token == push_.pass.token;
+  if (this_run && !(*sealing)->used) return {};
+  if (this_run) {
+    auto oid = remote_.oid_at_server(ref_);
+    if (!oid) return oid.error();
+    if (!oid->empty()) return {};
+  }
+  return fault(
+      "it had been sealed, and its fence is missing. Find out what happened to the "
+      "repository; then 'stint seal' by the present holder makes the fence anew");
 }
 
 // Before it is sealed: transfer and revoke must find every target that may be.
@@ -110,12 +157,18 @@ Status Pushing::remember(api::Fences& fences, Refused why) {
   if (!sealed) return sealed.error();
   const bool known = std::ranges::any_of(
       *sealed, [&](const std::string& one) { return same_fence(one, out_.target); });
-  if (known && standing_.oid.empty()) {
-    return fault(
-        "it had been sealed, and its fence is missing. Find out what happened to the "
-        "repository; then 'stint seal' by the present holder makes the fence anew");
-  }
+  if (known && standing_.oid.empty()) return may_seal_missing(fences);
   if (known || push_.dry_run) return {};
+  if (standing_.oid.empty()) {
+    // A key that may only acquire goes without.
+    auto sealing = fences.seal(sealing_name(), sealing_offer());
+    if (!sealing && sealing.error().code != Code::Denied) return sealing.error();
+    if (sealing && is_refusal(sealing->verdict)) {
+      why.verdict = sealing->verdict;
+      refused_ = std::move(why);
+      return {};
+    }
+  }
   auto remembered = fences.remember(offer_of(push_.pass, ""), {out_.target});
   if (!remembered) return remembered.error();
   if (*remembered != core::Verdict::Admitted) {
@@ -163,8 +216,15 @@ Result<PushFate> Pushing::send() {
   if (push_.tell) push_.tell(end->talk);
   why_ = end->why;
   last_ = end->oid;
+  stopped_by_hook_ = plan.verify && end->fate == PushFate::Unknown && only_git_gave_up(end->talk) &&
+                     has_pre_push_hook();
   if (end->fate == PushFate::Landed) hint_.keep(end->raw);
   return end->fate;
+}
+
+bool Pushing::has_pre_push_hook() const {
+  auto path = remote_.git().line({"rev-parse", "--git-path", "hooks/pre-push"}, "");
+  return path && os::exists(*path);
 }
 
 Result<PushFate> Pushing::attempt() {

@@ -27,6 +27,9 @@ class Pushing {
   Status stand();  // sets standing_ to a fence of ours, or refused_
   Status seal_first();
   Status remember(api::Fences& fences, Refused why);
+  Status may_seal_missing(api::Fences& fences);
+  std::string sealing_name() const;
+  core::Offer sealing_offer() const;
   Status judge();
   Result<PushFate> send();
   Result<PushFate> settle();
@@ -39,6 +42,8 @@ class Pushing {
   Error not_told(std::string_view but) const;
   Error always_locked() const;
   Error fault(std::string_view what) const;
+  std::string_view unchanged() const;
+  bool has_pre_push_hook() const;
 
   const GitPush& push_;
   const Here here_;
@@ -51,6 +56,8 @@ class Pushing {
   bool verified_ = false;
   bool server_known_ = false;
   bool unsure_ = false;  // a push of ours got no answer, and it is not settled what it did
+  bool stopped_by_hook_ =
+      false;  // by git's words only: for ours, once it is known what became of it
   std::optional<core::Fence> raised_;  // mode once: what the fence becomes with this write
   std::optional<Refused> refused_;
   std::string why_;

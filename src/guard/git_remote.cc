@@ -42,6 +42,19 @@ std::string first_word(std::string_view text) {
 
 }  // namespace
 
+bool only_git_gave_up(const std::string& talk) {
+  bool gave_up = false;
+  for (const std::string_view line : split(talk, '\n')) {
+    if (line.starts_with("error: failed to push some refs")) {
+      gave_up = true;
+    } else if (line.starts_with("fatal:") || line.starts_with("error:") ||
+               line.starts_with("send-pack:") || line.starts_with("remote:")) {
+      return false;
+    }
+  }
+  return gave_up;
+}
+
 PushFate fate_of_push(int exit_code, const std::vector<RefLine>& lines, const std::string& talk,
                       const std::string& fence, std::string* why) {
   const RefLine* of_fence = find_line(lines, fence);
@@ -94,6 +107,8 @@ RemoteFence GitRemote::parse(GitObject kind, std::string oid, std::string raw) {
 
 Result<std::string> GitRemote::oid_at_server(const std::string& ref) const {
   auto end = git_.run({"ls-remote", "--", place_.url, ref});
+  // A question that had to be cut off has changed nothing.
+  if (!end && end.error().code == Code::UnknownOutcome) return unavailable(end.error().message);
   if (!end) return end.error();
   if (!end->ok()) return unavailable(git_words(end->talk)).during("asking the git server");
   // "refs/stint/x" also matches "refs/heads/refs/stint/x": only the exact name counts.
@@ -107,7 +122,7 @@ Result<bool> GitRemote::contains(const std::string& ref, const std::string& tip,
                                  const std::string& oid) const {
   auto fetched = git_.run({"fetch", "--no-tags", "--quiet", "--refmap=", "--", place_.url, ref});
   if (!fetched) return fetched.error();
-  auto found = git_.run({"merge-base", "--is-ancestor", oid, tip});
+  auto found = git_.run({"--no-replace-objects", "merge-base", "--is-ancestor", oid, tip});
   if (!found) return found.error();
   if (found->exit_code == 0 || found->exit_code == 1) return found->exit_code == 0;
   return unavailable(git_words(found->talk)).during("looking into the branch");
@@ -115,7 +130,8 @@ Result<bool> GitRemote::contains(const std::string& ref, const std::string& tip,
 
 Result<std::string> GitRemote::object(const std::string& oid) const {
   const char* kind = object_kind(place_.ref) == GitObject::Commit ? "commit" : "blob";
-  auto end = git_.run({"cat-file", kind, oid});
+  // Not what a replacement in the clone shows in its place.
+  auto end = git_.run({"--no-replace-objects", "cat-file", kind, oid});
   if (!end) return end.error();
   if (!end->ok()) return Error{Code::Failed, git_words(end->talk)};
   return std::move(end->out);

@@ -91,6 +91,10 @@ class GitRemote {
   Place place_;
 };
 
+// Whether git ended a push without a word of why, as it does when the user's pre-push hook failed.
+// That hook may print anything: no proof of what was sent.
+bool only_git_gave_up(const std::string& talk);
+
 // Pure: from what `git push --porcelain` printed. `Moved` and `Locked` are guesses by words, which
 // a read of the fence must confirm.
 PushFate fate_of_push(int exit_code, const std::vector<RefLine>& lines, const std::string& talk,

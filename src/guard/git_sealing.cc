@@ -118,7 +118,10 @@ Result<SealAnswer> seal_at(const GitRemote& remote, const std::string& target,
       return SealAnswer(Sealed{.already = i == 0});
     }
     auto end = remote.push({.expected = read->oid, .fence = **next, .limit = Git::kShort});
-    if (!end) return end.error();
+    if (!end) {
+      if (last.fate == PushFate::Unknown && i > 0) return not_sealed(target, last);
+      return end.error();
+    }
     last = std::move(*end);
     if (last.fate == PushFate::Landed) {
       if (standing != nullptr) {
@@ -170,13 +173,14 @@ Result<SealAnswer> seal_git(const std::string& words, const SealRequest& request
   if (!from) return from.error();
   const std::string name = canonical_git(*target, from->url);
   if (target->fallback == GitFallback::SealCommit) {
-    return seal_by_commit(from->git, {target->remote, from->url, target->branch}, name, request,
-                          fences);
+    return seal_by_commit(from->git.within(kSealWithin),
+                          {target->remote, from->url, target->branch}, name, request, fences);
   }
-  const GitRemote at(from->git, {.remote = target->remote,
-                                 .url = from->url,
-                                 .ref = fence_ref(target->fence_prefix, request.pass.resource),
-                                 .scratch = !target->named});
+  const GitRemote at(from->git.within(kSealWithin),
+                     {.remote = target->remote,
+                      .url = from->url,
+                      .ref = fence_ref(target->fence_prefix, request.pass.resource),
+                      .scratch = !target->named});
   return seal_at(at, name, request, fences, nullptr);
 }
 

@@ -14,6 +14,8 @@ namespace stint::guard {
 constexpr int kMostTries = 12;   // of one push or seal, while others are in the way
 constexpr int kMostSettles = 5;  // of a push that got no answer
 constexpr Millis kBetweenTries{25};
+constexpr Millis kSealWithin{120'000};   // a seal with all its tries
+constexpr Millis kSettleWithin{30'000};  // finding out about a push that got no answer
 
 enum class Ours {
   Yes,

@@ -1,4 +1,6 @@
 // How a fenced push ends: what is found out when it got no answer, and what is told.
+#include <algorithm>
+
 #include "base/text.h"
 #include "guard/git_pushing.h"
 #include "guard/git_sealing.h"
@@ -12,6 +14,9 @@ namespace stint::guard {
 Result<PushFate> Pushing::settle() {
   hint_.forget();
   unsure_ = true;
+  // The time of the push may be over; it is worth some more to know what became of it.
+  remote_ =
+      GitRemote(remote_.git().at_least(std::min(push_.limit, kSettleWithin)), remote_.place());
   if (auto ok = know_the_server(); !ok) return PushFate::Unknown;
   const std::string lost = last_;
   for (int i = 0; i < kMostSettles; ++i) {
@@ -49,9 +54,13 @@ Result<PushFate> Pushing::settled_past(const PushEnd& fresh) {
     case Has::No: break;
   }
   unsure_ = false;
+  if (stopped_by_hook_) {
+    return Error{Code::Failed, cat(quoted(out_.target), ": your pre-push hook refused it (", why_,
+                                   "). The branch was not changed.")};
+  }
   return Error{Code::Failed, cat(quoted(out_.target), ": the push got no answer (", why_,
                                  "). It did not land and can no longer land: the fence has been "
-                                 "moved past it. Nothing was changed; push again")};
+                                 "moved past it. The branch was not changed; push again")};
 }
 
 Pushing::Has Pushing::branch_has() const {
@@ -97,11 +106,10 @@ Result<GitPushed> Pushing::end_with(PushFate fate) {
                  cat("conflict: ", quoted(push_.target.branch), " at ", quoted(push_.target.remote),
                      " has moved on, and what you push does not follow it (", why_,
                      "). Fetch and rebase, then push again; the fence still stands at token ",
-                     push_.pass.token.number(), ". Nothing was changed.")};
+                     push_.pass.token.number(), ". ", unchanged())};
   }
   if (fate == PushFate::Unreached) {
-    return unavailable(
-        cat(quoted(out_.target), " was not reached: ", why_, ". Nothing was changed."));
+    return unavailable(cat(quoted(out_.target), " was not reached: ", why_, ". ", unchanged()));
   }
   return fault(cat("the push was refused: ", why_));
 }
@@ -113,8 +121,7 @@ Error Pushing::always_locked() const {
       cat(quoted(out_.target), ": other pushes were in the way every time (", why_,
           "). If no push is going on, a server that crashed has left a .lock file: whoever runs it "
           "removes that. ",
-          has ? "The branch has what you push already; the fence was not moved."
-              : "Nothing was changed."));
+          has ? "The branch has what you push already; the fence was not moved." : unchanged()));
 }
 
 }  // namespace stint::guard

@@ -1,0 +1,75 @@
+// What a push that did not land is told as, and when.
+#include <gtest/gtest.h>
+
+#include "base/text.h"
+#include "guard/git_remote.h"
+#include "tests/guard_git/git_world.h"
+
+namespace stint::test {
+namespace {
+
+void expect_words(const Finished& push, const std::string& words, const std::string& not_words) {
+  EXPECT_NE(push.err.find(words), std::string::npos) << push.err;
+  EXPECT_EQ(push.err.find(not_words), std::string::npos) << push.err;
+}
+
+TEST(GitTold, TheUsersHookIsNoLostAnswer) {
+  GitWorld world;
+  const std::string a = world.clone("a");
+  const std::string main = world.main();
+  world.hook(a, "pre-push", "echo not today >&2; exit 1");
+  const Grant grant = world.take("a");
+  for (int i = 0; i < 2; ++i) {
+    const Finished refused = world.push(a, grant);
+    EXPECT_EQ(refused.exit_code, 1);
+    expect_words(refused, "your pre-push hook refused it", "got no answer");
+    expect_words(refused, "The branch was not changed", "Nothing was changed");
+    EXPECT_EQ(world.main(), main);
+  }
+  world.hook(a, "pre-push", "exit 0");
+  EXPECT_EQ(world.push(a, grant).exit_code, 0);
+}
+
+TEST(GitTold, WhereGitSaysMoreItIsNotTheHook) {
+  const std::string gave_up = "error: failed to push some refs to 'u'\n";
+  EXPECT_TRUE(guard::only_git_gave_up("not today\n" + gave_up));
+  EXPECT_FALSE(guard::only_git_gave_up(""));
+  EXPECT_FALSE(guard::only_git_gave_up("not today\n"));
+  EXPECT_FALSE(guard::only_git_gave_up("fatal: the remote end hung up unexpectedly\n" + gave_up));
+  EXPECT_FALSE(guard::only_git_gave_up("send-pack: unexpected disconnect\n" + gave_up));
+  EXPECT_FALSE(guard::only_git_gave_up("error: RPC failed; curl 56\n" + gave_up));
+}
+
+TEST(GitTold, ASealThatStandsIsNotNothing) {
+  GitWorld world;
+  const std::string a = world.clone("a");
+  world.server_hook("update", "case $1 in refs/heads/*) echo closed >&2; exit 1 ;; esac; exit 0");
+  const Grant grant = world.take("a");
+  const Finished first = world.push(a, grant);
+  EXPECT_EQ(first.exit_code, 1);
+  expect_words(first, "The branch was not changed; the fence was sealed", "Nothing was changed");
+  EXPECT_EQ(world.fence_line("token"), grant.token);
+  const Finished second = world.push(a, grant);
+  EXPECT_EQ(second.exit_code, 1);
+  expect_words(second, "Nothing was changed", "was sealed");
+}
+
+// Each try of the seal had a minute of its own, whatever --timeout said.
+TEST(GitTold, AServerThatHangsIsGivenUpInTheTimeGiven) {
+  GitWorld world;
+  const std::string a = world.clone("a");
+  const std::string go = world.dir().file("go");
+  world.server_hook("pre-receive", cat("n=0; while [ ! -e ", go,
+                                       " ] && [ $n -lt 1200 ]; do sleep 0.1; n=$((n+1)); done"));
+  const Grant grant = world.take("a");
+  // Far less than one try of a minute, far more than the time that was given.
+  const Finished given_up =
+      run(world.push_command(a, grant, {"origin", "main", "--timeout", "3s"}), Millis(45'000));
+  write_text(go, "");
+  EXPECT_FALSE(given_up.timed_out);
+  // On a machine that is too busy even the first question may take so long.
+  EXPECT_TRUE(given_up.exit_code == 14 || given_up.exit_code == 69) << given_up.err;
+}
+
+}  // namespace
+}  // namespace stint::test
