@@ -114,7 +114,7 @@ Result<LeaseService::Snapshot> LeaseService::look(const ResourceName& name, Furt
     record.work = std::move(*work);
   }
   if (once != nullptr && entries[once_at].present()) {
-    auto kept = decode_kept(entries[once_at].value);
+    auto kept = decode_kept(*once, entries[once_at].value);
     if (!kept) return kept.error();
     out.kept = std::move(*kept);
   }

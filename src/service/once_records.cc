@@ -56,7 +56,7 @@ store::Step keep_answer(const api::Once& once, const KeptAnswer& answer) {
   return once_step(once, std::move(value));
 }
 
-Result<KeptAnswer> decode_kept(std::string_view value) {
+Result<KeptAnswer> decode_kept(const api::Once& once, std::string_view value) {
   auto parsed = JsonValue::parse(value);
   if (!parsed) return damaged(parsed.error());
   JsonFields in(*parsed);
@@ -64,6 +64,8 @@ Result<KeptAnswer> decode_kept(std::string_view value) {
   in.require("at_ms");
   KeptAnswer out;
   out.digest = in.text("digest");
+  // First: what another kind of request keeps looks different.
+  if (in.done() && out.digest != once.digest) return api::once_mismatch();
   out.at = in.moment("at_ms").value_or(WallTime{});
   if (const JsonValue* body = in.find("granted")) {
     auto granted = api::parse_granted(*body);

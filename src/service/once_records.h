@@ -27,7 +27,7 @@ struct KeptAnswer {
 
 // Expects that nobody has used the key.
 store::Step keep_answer(const api::Once& once, const KeptAnswer& answer);
-Result<KeptAnswer> decode_kept(std::string_view value);
+Result<KeptAnswer> decode_kept(const api::Once& once, std::string_view value);
 
 // What was done to an item of a queue.
 struct KeptItem {

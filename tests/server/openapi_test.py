@@ -181,6 +181,10 @@ class OpenApi(TestCase):
         get('/v1/queues/items', '?queue=o-q&limit=1&state=claimed')
         get('/v1/queues/item', f'?id={first["id"]}')
         self.assertEqual(post('complete', {**ref, 'result': 'x'}, 'q-put').status, 422)
+        for used in ('q-put', 'q-claim', 'q-check', 'q-conf'):
+            taken = self.ask(c, 'POST', '/v1/acquire', {'resource': 'o/used', 'owner': 'o', 'ttl_ms': 1000},
+                             headers={'Idempotency-Key': used})
+            self.assertEqual(taken.status, 422, used)
         done = {**ref, 'result': 'r', 'then': [{'queue': 'o-q', 'payload': 'next'}]}
         followed = post('complete', done, 'q-done').json['follow_ups']
         self.assertEqual(len(followed), 1)
