@@ -14,6 +14,7 @@
 #include <set>
 #include <thread>
 
+#include "base/mutex.h"
 #include "base/text.h"
 #include "os/clock.h"
 #include "os/pause.h"
@@ -33,6 +34,7 @@ class KeptEvents final : public api::Events {
  public:
   Result<std::vector<api::Event>> list(const api::EventQuery& /*query*/) override { return all; }
   Status record(const api::Event& event) override {
+    const MutexLock lock(mutex_);  // many threads complete at once
     all.push_back(event);
     return {};
   }
@@ -42,6 +44,9 @@ class KeptEvents final : public api::Events {
   Result<std::unique_ptr<Watch>> watch() override { return unavailable("not here"); }
 
   std::vector<api::Event> all;
+
+ private:
+  Mutex mutex_;
 };
 
 class DirQueueTest : public ::testing::Test {
