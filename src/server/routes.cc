@@ -188,7 +188,7 @@ constexpr std::array kRoutes = {
           "What to run and what to drop: one commit a job, each with its own result.",
           "DecideRequest", "Decisions", "422", Keeps::Bound},
     Route{"POST", "/v1/jobs/keep", kScheduler, keep_job, "The assignment of due slots goes on.",
-          "JobName", "Done", "422", Keeps::Bound},
+          "JobName", "Done", "410 422", Keeps::Bound},
     Route{"POST", "/v1/jobs/claim", kScheduler, claim_slot, "A lease was taken for the slot.",
           "SlotRequest", "Done", "410 422", Keeps::Bound},
     Route{"POST", "/v1/jobs/start", kScheduler, start_slot, "From here on it may have started.",

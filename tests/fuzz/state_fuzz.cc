@@ -43,7 +43,8 @@ void fuzz_stored(std::string_view text) {
   (void)service::decode_fence(text);
   (void)service::decode_act("target", "key", text);
   (void)service::decode_unsaid(text);
-  (void)service::decode_kept(text);
+  (void)service::decode_kept({}, text);
+  (void)service::decode_kept({.key = "k", .digest = "d"}, text);
   (void)service::decode_limits(text);
   (void)service::decode_slot(WallTime{}, text);
   (void)service::decode_range(WallTime{}, text);

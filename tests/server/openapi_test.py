@@ -237,6 +237,7 @@ class OpenApi(TestCase):
         self.assertEqual(post('skip', skip).status, 200)
         self.assertEqual(post('skip', skip).status, 410)
         post('keep', {'job': 'o-job'})
+        post('keep', {'job': 'o-nobody'})  # of nobody
         post('pause', {'job': 'o-job', 'by': 'b'})
         row = next(one for one in get('/v1/jobs').json['jobs'] if one['job'] == 'o-job')
         self.assertTrue(row['paused'])
