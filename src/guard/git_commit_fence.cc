@@ -131,32 +131,35 @@ Result<SealAnswer> seal_by_commit(const Git& git, const BranchPlace& place,
                                   const std::string& target, const SealRequest& request,
                                   api::Fences* fences) {
   PushEnd last;
+  bool unsure = false;  // the try before may have landed
+  const auto told = [&](const Error& error) { return unsure ? not_sealed(target, last) : error; };
   for (int i = 0; i < kMostTries; ++i) {
     auto tip = fetch_branch(git, place);
-    if (!tip) return tip.error();
+    if (!tip) return told(tip.error());
     if (tip->empty()) {
       return Error{Code::Failed, cat(quoted(target),
                                      ": there is no such branch to be sealed. "
                                      "Push a first commit by hand")};
     }
     auto seal = highest_seal(git, *tip, request.pass.resource);
-    if (!seal) return seal.error();
+    if (!seal) return told(seal.error());
     RemoteFence standing{.oid = *tip, .fence = *seal, .unreadable = {}, .raw = {}};
     Refused why = refusal_at(target, standing);
     auto decision =
         judge_seal(*seal ? std::optional((*seal)->fence) : std::nullopt, request, fences, &why);
-    if (!decision) return decision.error();
+    if (!decision) return told(decision.error());
     if (decision->verdict != core::Verdict::Admitted) return SealAnswer(std::move(why));
     auto next = next_seal(standing, *decision, request, target);
-    if (!next) return next.error();
+    if (!next) return told(next.error());
     if (!*next) return SealAnswer(Sealed{.already = i == 0});
     auto commit = make_seal(git, *tip, **next);
-    if (!commit) return commit.error();
+    if (!commit) return told(commit.error());
     auto end = push_branch(git, place, *commit,
                            {"--no-verify", cat("--force-with-lease=", place.branch, ":", *tip)});
-    if (!end) return end.error();
+    if (!end) return told(end.error());
     if (end->fate == PushFate::Landed) return SealAnswer(Sealed{});
     last = std::move(*end);
+    unsure = last.fate == PushFate::Unknown;
     if (last.fate == PushFate::Unreached || last.fate == PushFate::Refused) break;
     os::pause_for(kBetweenTries * (i + 1));
   }

@@ -32,7 +32,9 @@ void DirQueue::adopt(const QueueFolder& folder, const core::QueueName& queue,
   put["label0"] = cat("file=", printable(name));
   if (folder.make(cat("about/", id->suffix())) != 0) return;
   if (folder.write(cat("about/", id->suffix(), "/put"), encode(put), nonce()) != 0) return;
-  folder.rename(cat("queue/", name), cat("queue/", stem_of(id->suffix(), Token())));
+  const std::string to = cat("queue/", stem_of(id->suffix(), Token()));
+  // Another was first, or it has gone: there is no such item.
+  if (folder.rename(cat("queue/", name), to) != 0) folder.remove_all(cat("about/", id->suffix()));
 }
 
 }  // namespace stint::queue

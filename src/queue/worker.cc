@@ -262,7 +262,7 @@ class Worker {
 
   // A late word counts until somebody else claims the item, and nobody does before the claim has
   // run out.
-  Result<api::ItemAnswer> tell_end(const api::ItemRef& ref, int code, int wait_status) {
+  api::Told<api::ItemAnswer> tell_end(const api::ItemRef& ref, int code, int wait_status) {
     const api::Retelling how{
         .clock = clock_,
         .until = clock_.mono() + granted_,
@@ -271,16 +271,11 @@ class Worker {
             [&](const Error& error) {
               tell(cat(ref.id.text(), ": its end is told again: ", error.message));
             }};
-    return api::tell_until_heard<api::ItemAnswer>(
-               how,
-               [&]() -> Result<api::ItemAnswer> {
-                 if (code == 0) {
-                   return queue_.complete({.ref = ref, .result = std::nullopt, .then = {}});
-                 }
-                 if (code == kLater) return queue_.fail(ref, "later (exit code 75)", Millis(0));
-                 return queue_.fail(ref, why_of(wait_status), std::nullopt);
-               })
-        .answer;
+    return api::tell_until_heard<api::ItemAnswer>(how, [&]() -> Result<api::ItemAnswer> {
+      if (code == 0) return queue_.complete({.ref = ref, .result = std::nullopt, .then = {}});
+      if (code == kLater) return queue_.fail(ref, "later (exit code 75)", Millis(0));
+      return queue_.fail(ref, why_of(wait_status), std::nullopt);
+    });
   }
 
   // False: told to stop a second time.
@@ -314,7 +309,7 @@ class Worker {
     }
     const bool good = end.how == How::Exited && WIFEXITED(end.wait_status);
     const int code = good ? WEXITSTATUS(end.wait_status) : -1;
-    const Result<api::ItemAnswer> answer = tell_end(ref, code, end.wait_status);
+    const auto [answer, unsure] = tell_end(ref, code, end.wait_status);
     if (!answer) {
       ++end_.lost;
       tell(cat(ref.id.text(), ": its end could not be told: ", answer.error().message));
@@ -325,7 +320,11 @@ class Worker {
     const bool spoken = lost != nullptr && lost->cause == core::ItemCause::Spoken;
     if (lost != nullptr && !spoken) {
       ++end_.lost;
-      tell(cat(ref.id.text(), ": its end came too late (", core::word(lost->cause), ")"));
+      tell(cat(ref.id.text(),
+               unsure
+                   ? ": whether its end was heard the first time is not known; now it is too late ("
+                   : ": its end came too late (",
+               core::word(lost->cause), ")"));
     } else if (code == 0) {
       ++end_.completed;
     } else {

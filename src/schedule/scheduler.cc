@@ -137,7 +137,8 @@ void Scheduler::settle_stranger(const std::string& job) {
     rule.retries = policy->retries;
     rule.backoff = policy->backoff;
   }
-  const auto answers = slots_.decide({{.rule = &rule}}, id_);
+  // In nobody's name: what is due again is for a scheduler that has the job.
+  const auto answers = slots_.decide({{.rule = &rule}}, "");
   if (!answers.front()) return;  // not ours to reach; or the next sweep says so of the store
   for (const auto* list : {&answers.front()->ended, &answers.front()->retried}) {
     for (const core::EndedSlot& end : *list) {

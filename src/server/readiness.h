@@ -22,6 +22,10 @@ class Readiness {
       tell(*last_);
       return false;
     }
+    if (waiting_.size() >= kMostWaiting) {
+      tell(false);
+      return false;
+    }
     waiting_.push_back(std::move(tell));
     return !std::exchange(looking_, true);
   }
@@ -35,6 +39,7 @@ class Readiness {
 
  private:
   static constexpr Millis kFresh{1000};
+  static constexpr std::size_t kMostWaiting = 1000;
   std::optional<bool> last_;
   MonoTime at_{};
   bool looking_ = false;

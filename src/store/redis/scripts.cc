@@ -188,6 +188,7 @@ local rev, ver, last, ahead = string.match(f[5] or '', '^(%d+) (%d+) (%d+) (%d+)
 if not rev or not f[2] or not f[3] then return {'format', 'damaged'} end
 -- An index that lost something is made anew from the records: else a scan would call them gone.
 if call('HLEN', R) ~= call('ZCARD', I) + #{'#format', '#id', '#run', '#safe', '#now'} then
+  call('ZREMRANGEBYRANK', I, 0, -1)
   local names, some = call('HKEYS', R), {}
   for i = 1, #names do
     if names[i]:sub(1, 1) == ':' then

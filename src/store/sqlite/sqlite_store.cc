@@ -148,12 +148,12 @@ Result<SqliteStore::Borrowed> SqliteStore::borrow() {
     }
   }
   // Also one that lay idle while another's sync failed.
-  if (suspect_) {
+  if (const std::uint64_t failed = failed_syncs_; failed != copied_after_) {
     if (auto copied = (*borrowed)->copy_log_into_file(); !copied) {
       borrowed->spoil();
       return copied.error();
     }
-    suspect_ = false;
+    copied_after_ = failed;
   }
   return std::move(*borrowed);
 }
@@ -301,7 +301,7 @@ Status SqliteStore::commit_batch(const std::vector<Pending*>& batch, bool& unkno
   }
   if (auto committed = (*db)->run_often("COMMIT"); !committed) {
     unknown = true;
-    suspect_ = true;
+    ++failed_syncs_;
     db->spoil();
     return committed;
   }

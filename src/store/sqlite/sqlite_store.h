@@ -72,7 +72,9 @@ class SqliteStore final : public Store, public ManyCommits {
   void wake(const std::vector<Pending*>& batch);
 
   // A sync failed: the log in the cache may be better than the one on the disk.
-  std::atomic<bool> suspect_ = false;
+  // A sync that fails while another copies the log is not covered by that copy.
+  std::atomic<std::uint64_t> failed_syncs_ = 0;
+  std::atomic<std::uint64_t> copied_after_ = 0;  // so many of them
 
   std::atomic<unsigned> batches_ = 0;
 
