@@ -10,8 +10,6 @@
 namespace stint::api {
 namespace {
 
-namespace json = boost::json;
-
 // {"a":1} and "\"b\":2" become {"a":1,"b":2}.
 std::string with(std::string object, std::string_view more) {
   if (more.empty()) return object;

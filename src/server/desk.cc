@@ -67,7 +67,7 @@ Status Desk::open() {
   http_->post([this] {
     wakes_ = std::make_unique<Wakes>(serve_, *http_);
     waiters_ = std::make_unique<Waiters>(
-        serve_, clock_, *http_, *wakes_, metrics_,
+        clock_, *http_, *wakes_, metrics_,
         [this](const VisitPtr& visit, Answer answer) { finish(visit, std::move(answer)); });
     line_ = std::make_unique<QueueLine>(
         clock_, *http_, *wakes_, metrics_,

@@ -26,14 +26,9 @@ constexpr Millis kProvisional{5000};
 class Waiters {
  public:
   using Finish = std::function<void(const VisitPtr&, Answer)>;
-  Waiters(const ServeRequest& serve, const Clock& clock, net::http::Server& http, Wakes& wakes,
-          Metrics& metrics, Finish finish)
-      : serve_(serve),
-        clock_(clock),
-        http_(http),
-        wakes_(wakes),
-        metrics_(metrics),
-        finish_(std::move(finish)) {}
+  Waiters(const Clock& clock, net::http::Server& http, Wakes& wakes, Metrics& metrics,
+          Finish finish)
+      : clock_(clock), http_(http), wakes_(wakes), metrics_(metrics), finish_(std::move(finish)) {}
   ~Waiters();
   Waiters(const Waiters&) = delete;
   Waiters& operator=(const Waiters&) = delete;
@@ -80,7 +75,6 @@ class Waiters {
   void look_in(const LinePtr& line, Millis time);
   void time_is_up(const LinePtr& line, const WaiterPtr& waiter);
 
-  const ServeRequest& serve_;
   const Clock& clock_;
   net::http::Server& http_;
   Wakes& wakes_;

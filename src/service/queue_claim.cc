@@ -181,6 +181,7 @@ Result<api::ClaimAnswer> QueueService::claimed(const Settled& settled) {
 Result<std::optional<api::ClaimAnswer>> QueueService::claimed_before(
     const api::ClaimRequest& request) {
   using Answer = std::optional<api::ClaimAnswer>;
+  if (!request.once) return Answer();
   auto kept = find_kept_item(store_, *request.once);
   if (!kept) return kept.error();
   if (!*kept) return Answer();
@@ -219,11 +220,9 @@ Result<api::ClaimAnswer> QueueService::claim(const api::ClaimRequest& request) {
   bool bell = false;
   int pages = 0;
   for (int tries = 0; tries < kMostTries; ++tries) {
-    if (request.once) {
-      auto before = claimed_before(request);
-      if (!before) return before.error();
-      if (*before) return std::move(**before);
-    }
+    auto before = claimed_before(request);
+    if (!before) return before.error();
+    if (*before) return std::move(**before);
     if (!looked_everywhere && due_for_tending(request.queue)) {
       if (auto done = tend(request.queue); !done) return done.error();
       looked_everywhere = true;
@@ -259,12 +258,10 @@ Result<api::ClaimAnswer> QueueService::claim(const api::ClaimRequest& request) {
     if (!settled) return settled.error();
     if (*settled) return claimed(**settled);
   }
-  if (request.once) {
-    // Claimed meanwhile, under this very key.
-    auto before = claimed_before(request);
-    if (!before) return before.error();
-    if (*before) return std::move(**before);
-  }
+  // Claimed meanwhile, under this very key.
+  auto before = claimed_before(request);
+  if (!before) return before.error();
+  if (*before) return std::move(**before);
   const MutexLock lock(mutex_);
   return api::ClaimAnswer(api::EmptyQueue{.next_in = candidates_[request.queue].next_in});
 }
