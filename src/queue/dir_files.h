@@ -5,11 +5,10 @@
 //   QUEUE/later/ITEM.eN.TIME              not before TIME (milliseconds since 1970)
 //   QUEUE/claimed/WORKER/ITEM.eN.DEADLINE.NONCE
 //   QUEUE/done|failed|parked|cancelled/ITEM.eN
-//   QUEUE/staged/ITEM.eN/                 what a completion brings: digest, result,
-//   then.QUEUE.ITEM;
+//   QUEUE/staged/ITEM.eN/                 what a completion brings: digest, result, then.*;
 //                                         ITEM.eN.TURN until it counts
-//   QUEUE/about/ITEM/                     notes beside it: put, eN.claim, eN.start, eN.said.TURN
-//   ... QUEUE/unique/HASH                     the item that has a unique key
+//   QUEUE/about/ITEM/                     notes beside it: put, eN.claim, eN.said.TURN, ...
+//   QUEUE/unique/HASH                     the item that has a unique key
 //
 // Every name is unique in time: a plain rename never replaces anything, and each rename names the
 // state that it expects. ENOENT means: somebody else was first.
