@@ -27,6 +27,7 @@ constexpr Millis kOnceKept{std::chrono::hours(25)};
 struct Bound {
   bool before = false;  // the same request was asked for already
   std::string body;     // its answer; empty: none was kept
+  bool done = false;    // it was done, and its answer was too long to be kept
   Millis age{0};
 };
 

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/text.h"
+#include "base/url_secret.h"
 #include "os/files.h"
 
 namespace stint::app {
@@ -179,25 +180,10 @@ Status parse_options(std::string_view text, const Scheme& scheme, StoreUrl& url)
   return {};
 }
 
-// "postgres://user:pa/ss@host": the password ends the authority too early. Where it begins and
-// where it ends; nothing if there is no such thing.
-std::optional<std::pair<std::size_t, std::size_t>> raw_password(std::string_view text) {
-  const std::size_t start = text.find("://");
-  if (start == text.npos) return std::nullopt;
-  const std::size_t end = text.find_first_of("/?#", start + 3);
-  const std::size_t last = text.rfind('@');
-  if (end == text.npos || last == text.npos || last < end) return std::nullopt;
-  const std::string_view authority = text.substr(start + 3, end - start - 3);
-  const std::size_t port = authority.rfind(':');
-  if (authority.find('@') != authority.npos || port == authority.npos) return std::nullopt;
-  if (authority.ends_with(']') || parse_digits(authority.substr(port + 1))) return std::nullopt;
-  return std::pair(start + 3 + authority.find(':'), last);
-}
-
 // The URL without its secrets; works on any text, also on one that is no URL.
 std::string without_secrets(std::string_view text) {
   if (const auto raw = raw_password(text)) {
-    return cat(text.substr(0, raw->first), text.substr(raw->second));
+    return cat(text.substr(0, raw->from), text.substr(raw->to));
   }
   std::string out;
   std::size_t end = text.find('?');

@@ -70,12 +70,13 @@ constexpr std::size_t kMostBackfill = 24;
 constexpr std::size_t kMostEnded = kMostBackfill + 1;
 
 // What of a rule says how missed slots are treated; kept in the record for who has no configuration
-// at hand (a page that explains an outage). Nothing is decided by it.
+// at hand: a page that explains an outage, and whoever finds that the run of a job of no file has
+// run out. Nothing else is decided by it.
 struct MissedPolicy {
   std::size_t max_backfill = 1;
   std::optional<Millis> start_deadline;
   bool waits = false;
-  int retries = 0;  // by these whoever finds a run of a strange job run out settles it
+  int retries = 0;
   Millis backoff{0};
   WallTime loaded_at{};  // of the configuration that it is from
 };

@@ -7,13 +7,6 @@
 namespace stint::core::played {
 namespace {
 
-using std::chrono::hours;
-using std::chrono::minutes;
-using std::chrono::seconds;
-using std::chrono::sys_seconds;
-using Lease = JobSight::Lease;
-using What = SlotStep::What;
-
 TEST(SlotOrders, AnInstantThatIsNotInTheScheduleLeavesTheCursorAlone) {
   const JobRule job = rule("*/15 * * * *", 5);
   const Job before = fresh(job, kNoon);

@@ -8,6 +8,13 @@
 
 namespace stint::core::played {
 
+using std::chrono::hours;
+using std::chrono::minutes;
+using std::chrono::seconds;
+using std::chrono::sys_seconds;
+using Lease = JobSight::Lease;
+using What = SlotStep::What;
+
 inline constexpr std::chrono::sys_seconds kNoon =
     std::chrono::sys_days(std::chrono::year(2026) / 11 / 15) + std::chrono::hours(12);
 

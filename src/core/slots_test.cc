@@ -13,13 +13,6 @@
 namespace stint::core::played {
 namespace {
 
-using std::chrono::hours;
-using std::chrono::minutes;
-using std::chrono::seconds;
-using std::chrono::sys_seconds;
-using Lease = JobSight::Lease;
-using What = SlotStep::What;
-
 TEST(Slots, ANewJobNeverBackFills) {
   const JobRule job = rule("* * * * *", 10);
   const JobDecision d = decide_job(std::nullopt, job, at(kNoon));

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "base/text.h"
+#include "base/url_secret.h"
 
 namespace stint::guard {
 namespace {
@@ -49,13 +50,7 @@ bool has_password(std::string_view url) {
   const std::string_view authority = rest.substr(0, rest.find_first_of("/?#"));
   const std::size_t at = authority.rfind('@');
   if (at != authority.npos && authority.substr(0, at).find(':') != authority.npos) return true;
-  // "user:pa/ss@host": what stands behind the colon is no port.
-  const std::size_t port = authority.rfind(':');
-  if (scheme != url.npos && at == authority.npos && rest.find('@') != rest.npos &&
-      port != authority.npos && !authority.ends_with(']') &&
-      !parse_digits(authority.substr(port + 1))) {
-    return true;
-  }
+  if (raw_password(url)) return true;
   const std::size_t query = url.find('?');
   if (query == url.npos) return false;
   for (const std::string_view option : split(url.substr(query + 1), '&')) {

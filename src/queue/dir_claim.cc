@@ -66,8 +66,10 @@ Result<std::vector<api::QueueConfig>> DirQueue::queues() {
     if (!queue) continue;
     auto one = config(*queue);
     if (one) out.push_back(*one);
-    // Any other folder is nobody's queue.
-    if (!one && one.error().code != Code::Invalid) {
+    // Any other folder is nobody's queue; one that this user may not read is another's.
+    const bool others =
+        !one && (one.error().code == Code::Invalid || one.error().code == Code::Denied);
+    if (!one && !others) {
       return std::move(one.error()).during(cat("reading the queue ", quoted(name)));
     }
   }
@@ -207,9 +209,9 @@ Result<api::PutAnswer> DirQueue::put(const api::PutRequest& request) {
     auto other = key_holder(*here, request.unique, *id);
     if (!other) return other.error();
     // Who took the key and died before it put the item: it is put now, under its name.
-    const auto place = find(*here, other->suffix());
+    const auto place = other->text() == id->text() ? std::nullopt : find(*here, other->suffix());
     if (auto ok = here->sound(); !ok) return ok.error();
-    if (other->text() != id->text() && place) {
+    if (place) {
       if (const int error = settle_name(*here, *other); error != EEXIST) {
         return Error{Code::UnknownOutcome, os::file_error("putting an item", error).message};
       }

@@ -11,6 +11,7 @@
 #include "service/store_life.h"
 #include "store/memory/memory_store.h"
 #include "store/shared_store.h"
+#include "tests/support/queue_asks.h"
 
 namespace stint::queue {
 namespace {
@@ -39,20 +40,7 @@ class WorkerAway : public ::testing::Test {
   WorkerAway() { ::pthread_sigmask(SIG_SETMASK, nullptr, &mask_); }
   ~WorkerAway() override { ::pthread_sigmask(SIG_SETMASK, &mask_, nullptr); }
 
-  core::ItemId put() {
-    return queue_
-        .put({.queue = name_,
-              .payload = "x",
-              .priority = 0,
-              .delay = {},
-              .unique = {},
-              .labels = {},
-              .by = "me",
-              .limits = core::ItemLimits{},
-              .create = true})
-        .value()
-        .id;
-  }
+  core::ItemId put() { return queue_.put(test::put_request(name_)).value().id; }
   // `away`: called when the command is about to be started; nothing else is committed until it has
   // ended.
   WorkEnd work(const std::vector<std::string>& command, const std::function<void()>& away) {

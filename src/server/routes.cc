@@ -260,7 +260,7 @@ Answer run_route(const Route& route, Request& request) {
   auto bound = answers->bind(*request.once);
   if (!bound) return fault_answer(bound.error());
   if (bound->before && !bound->body.empty()) return replayed_answer(*bound);
-  if (bound->before && keeps == Keeps::Unsure) {
+  if (bound->before && (keeps == Keeps::Unsure || bound->done)) {
     return fault_answer({Code::UnknownOutcome,
                          "this request was begun before, and how it ended was not kept: look "
                          "whether it was done"});
@@ -283,7 +283,8 @@ Answer run_route(const Route& route, Request& request) {
   // rule above holds.
   if (answer.status == 200) {
     (void)answers->keep(once, request.kept.empty() ? answer.body : request.kept);
-  } else if (answer.status != status_of(Code::UnknownOutcome)) {
+  } else if (answer.status != status_of(Code::UnknownOutcome) && !bound->before) {
+    // Not by a repeat: the first one may be keeping its answer in this moment.
     (void)answers->forget(once);
   }
   return answer;

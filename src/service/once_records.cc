@@ -1,5 +1,7 @@
 #include "service/once_records.h"
 
+#include <algorithm>
+
 #include "api/wire.h"
 #include "base/json_text.h"
 #include "base/json_value.h"
@@ -37,6 +39,24 @@ store::Step once_step(const api::Once& once, std::string value) {
 
 Error damaged(const Error& error) {
   return unavailable(cat("the store holds a damaged once record: ", error.message));
+}
+
+constexpr std::size_t kMostParts = 16;
+
+std::string part_key(const api::Once& once, std::size_t number) {
+  return cat(once_key(once), ".", number);
+}
+
+// Never within a character: a store may keep text as text.
+std::vector<std::string_view> cut(std::string_view body) {
+  std::vector<std::string_view> out;
+  while (!body.empty()) {
+    std::size_t size = std::min(kRoom, body.size());
+    while (size < body.size() && size > 1 && (body[size] & 0xC0) == 0x80) --size;
+    out.push_back(body.substr(0, size));
+    body.remove_prefix(size);
+  }
+  return out;
 }
 
 }  // namespace
@@ -135,17 +155,47 @@ Result<api::Bound> OnceService::bind(const api::Once& once) {
   const WallTime at = in.moment("at_ms").value_or(WallTime{});
   api::Bound out{.before = true, .body = in.text("body"), .age = Millis(0)};
   out.age = std::max(Millis(0), std::chrono::duration_cast<Millis>(clock_.wall() - at));
+  out.done = in.find("parts") != nullptr;
+  const auto parts = static_cast<std::size_t>(
+      std::clamp<std::int64_t>(in.number("parts"), 0, static_cast<std::int64_t>(kMostParts)));
   if (auto ok = in.done(); !ok) return damaged(ok.error());
+  if (parts == 0) return out;
+  auto body = parts_of(once, parts);
+  if (!body) return body.error();
+  out.body = std::move(*body);
   return out;
 }
 
+Result<std::string> OnceService::parts_of(const api::Once& once, std::size_t count) {
+  std::vector<std::string> keys;
+  for (std::size_t i = 0; i < count; ++i) keys.push_back(part_key(once, i));
+  auto reading = store_.read(keys);
+  if (!reading) return reading.error();
+  std::string body;
+  for (const store::Entry& entry : reading->entries) {
+    if (!entry.present()) return std::string();  // about to be forgotten
+    body += entry.value;
+  }
+  return body;
+}
+
+// A long one stands beside its record, in parts. In one commit: whole or not at all.
 Status OnceService::keep(const api::Once& once, const std::string& body) {
-  store::Step step =
-      once_step(once, cat("{\"digest\":\"", once.digest, "\",\"at_ms\":", to_ms(clock_.wall()),
-                          ",\"body\":", json_quoted(body), "}"));
-  step.expect = store::Expect::Any;
-  if (step.value.size() > kRoom) return {};
-  auto done = store_.commit({step}, store::Sync::Durable);
+  const std::string head =
+      cat("{\"digest\":\"", once.digest, "\",\"at_ms\":", to_ms(clock_.wall()));
+  std::vector<store::Step> steps = {
+      once_step(once, cat(head, ",\"body\":", json_quoted(body), "}"))};
+  if (steps.front().value.size() > kRoom) {
+    const std::vector<std::string_view> parts = cut(body);
+    const bool fits = parts.size() <= kMostParts;
+    steps.front().value = cat(head, ",\"parts\":", fits ? parts.size() : 0, "}");
+    for (std::size_t i = 0; fits && i < parts.size(); ++i) {
+      steps.push_back(once_step(once, std::string(parts[i])));
+      steps.back().key = part_key(once, i);
+    }
+  }
+  for (store::Step& step : steps) step.expect = store::Expect::Any;
+  auto done = store_.commit(steps, store::Sync::Durable);
   if (!done) return done.error();
   return {};
 }

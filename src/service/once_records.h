@@ -50,6 +50,7 @@ class OnceService final : public api::KeptAnswers {
   Status forget(const api::Once& once) override;
 
  private:
+  Result<std::string> parts_of(const api::Once& once, std::size_t count);
   store::Store& store_;
   const Clock& clock_;
 };

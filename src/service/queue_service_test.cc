@@ -5,6 +5,7 @@
 
 #include "store/shared_store.h"
 #include "tests/schedule/desk.h"
+#include "tests/support/queue_asks.h"
 
 namespace stint::service {
 namespace {
@@ -14,20 +15,7 @@ constexpr Millis kTenYears{std::int64_t{3650} * 24 * 3600 * 1000};
 
 class QueueDesk : public ::testing::Test {
  protected:
-  core::ItemId put() {
-    return queue_
-        .put({.queue = name_,
-              .payload = "x",
-              .priority = 0,
-              .delay = {},
-              .unique = {},
-              .labels = {},
-              .by = "me",
-              .limits = core::ItemLimits{},
-              .create = true})
-        .value()
-        .id;
-  }
+  core::ItemId put() { return queue_.put(test::put_request(name_)).value().id; }
   api::ItemRef claim() {
     auto answer = queue_.claim({.queue = name_,
                                 .owner = Owner::parse("ann").value(),
@@ -52,12 +40,7 @@ class QueueDesk : public ::testing::Test {
 
 TEST_F(QueueDesk, OrdersAreToldUnderTheirNames) {
   const core::ItemId id = put();
-  const std::pair<What, const char*> orders[] = {
-      {What::Park, "item_parked"},         {What::Requeue, "item_requeued"},
-      {What::Reassign, "item_reassigned"}, {What::Cancel, "item_cancelled"},
-      {What::Replay, "item_replayed"},     {What::Cancel, "item_cancelled"},
-      {What::Drop, "item_dropped"}};
-  for (const auto& [what, kind] : orders) {
+  for (const auto& [what, kind] : test::kOrderEvents) {
     const auto done = queue_.order(id, order(what));
     ASSERT_TRUE(done && std::holds_alternative<api::ItemDone>(*done)) << kind;
     EXPECT_EQ(last_kind(), kind);

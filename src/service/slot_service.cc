@@ -130,14 +130,10 @@ core::JobSight SlotService::sight_of(const JobLook& look, const std::string& sch
 std::optional<core::Cadence> SlotService::cadence_before(const JobLook& look,
                                                          const core::JobRule& rule) const {
   if (!look.job || look.job->digest == rule.digest) return std::nullopt;
-  const auto zone_name = [](const core::CronExpression& expression, const std::string& tz) {
-    if (!expression.zone.empty()) return expression.zone;
-    return tz.empty() ? std::string("UTC") : tz;
-  };
   auto expression = core::parse_cron(look.job->schedule);
   if (!expression) return std::nullopt;
-  const std::string name = zone_name(*expression, look.job->tz);
-  if (name == zone_name(rule.expression, rule.tz)) {
+  const std::string name = core::zone_name(*expression, look.job->tz);
+  if (name == core::zone_name(rule.expression, rule.tz)) {
     return core::Cadence{std::move(*expression), rule.zone};
   }
   if (name == "UTC") return core::Cadence{std::move(*expression), core::Zone()};

@@ -78,10 +78,7 @@ class PostgresFault : public ::testing::Test {
     const auto started = server_->start();
     ASSERT_TRUE(started) << started.error().message;
   }
-  static void TearDownTestSuite() {
-    delete server_;
-    server_ = nullptr;
-  }
+  static void TearDownTestSuite() { delete std::exchange(server_, nullptr); }
   void SetUp() override {
     if (server_ == nullptr) GTEST_SKIP() << PostgresServer::missing();
     if (!server_->running()) {
@@ -471,7 +468,7 @@ TEST_F(PostgresFault, SixtyFourThreadsShareAFewConnections) {
       }
     });
   }
-  const std::string count =
+  const auto count =
       sql("SELECT count(*) <= 9 FROM pg_stat_activity WHERE application_name = 'stint'");
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(count, "t\n");

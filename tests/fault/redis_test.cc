@@ -354,30 +354,6 @@ TEST_F(RedisFault, EmptiedOrReplacedUnderAClientIsNoticed) {
   EXPECT_EQ(redis_get(*anew, "k"), "other");
 }
 
-// By hand, or evicted: what a scan does not show would be left behind by `store copy`.
-// EVIDENCE-OF: G1
-TEST_F(RedisFault, AnIndexThatIsGoneIsMadeAnewFromTheRecords) {
-  RedisServer server;
-  start(server);
-  const auto store = open_redis(redis_request(server.port()));
-  for (int i = 0; i < 1200; ++i) ASSERT_NE(redis_put(*store, cat("k/", i), "v"), 0U);
-  const auto count = [&](store::Store& in) {
-    std::size_t found = 0;
-    std::string after;
-    while (true) {
-      const auto page = in.scan({.prefix = "k/", .after = after, .limit = 500});
-      if (!page || page->entries.empty()) return found;
-      found += page->entries.size();
-      after = page->entries.back().key;
-    }
-  };
-  ASSERT_EQ(count(*store), 1200U);
-  redis_cli(server.port(), {"ZREM", "{stint}:keys", "k/7"});
-  EXPECT_EQ(count(*open_redis(redis_request(server.port()))), 1200U);
-  redis_cli(server.port(), {"DEL", "{stint}:keys"});
-  EXPECT_EQ(count(*open_redis(redis_request(server.port()))), 1200U);
-}
-
 // As if the server's clock had been an hour ahead at the last write and was set right since.
 // EVIDENCE-OF: G4
 TEST_F(RedisFault, AClockThatWentBackNeitherRevivesNorProlongs) {

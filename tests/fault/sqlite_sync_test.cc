@@ -2,6 +2,7 @@
 // EVIDENCE-OF: G11
 #include <sqlite3.h>
 
+#include <condition_variable>
 #include <mutex>
 
 #include "os/clock.h"
@@ -15,6 +16,7 @@ namespace {
 // What the files of SQLite are told to do, from the moment on that somebody listens.
 struct DiskTalk {
   std::mutex mutex;
+  std::condition_variable goes_on;
   bool listening = false;
   bool fails = false;   // the next sync of a log
   bool stalls = false;  // a sync of a log waits until this is over
@@ -54,12 +56,8 @@ template <bool kLog>
 int sync_told(sqlite3_file* file, int how) {
   if (kLog) {
     std::unique_lock lock(disk().mutex);
-    while (disk().stalls) {
-      disk().stalled = true;
-      lock.unlock();
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      lock.lock();
-    }
+    disk().stalled = disk().stalls;
+    disk().goes_on.wait(lock, [] { return !disk().stalls; });
     if (std::exchange(disk().fails, false)) return SQLITE_IOERR_FSYNC;
   }
   return table_of(kLog).theirs->xSync(file, how);
@@ -130,6 +128,7 @@ TEST(SqliteSync, AConnectionThatLayIdleCopiesTheLogBeforeItWritesAfterAnothersFa
   {
     const std::lock_guard lock(disk().mutex);
     disk().stalls = false;
+    disk().goes_on.notify_all();
   }
   slow.join();
   {

@@ -433,6 +433,26 @@ TEST(SqlOwn, TwoLateWritersOfOneTokenDoNotWaitForEachOther) {
   second.must("COMMIT");
 }
 
+TEST(SqlInstall, BringsAnOlderVersionUpToDateWhereItIsToldWhereTheLeasesAre) {
+  const std::string database = guarded_database();
+  Session admin(database);
+  admin.must(
+      "UPDATE stint.guard SET version = 1; ALTER TABLE stint.guard DROP COLUMN store_schema;"
+      "DROP FUNCTION stint.store_is_here()");
+  const auto old = guard_of(database)->look().value();
+  ASSERT_EQ(old.problems.size(), 1U);
+  EXPECT_NE(old.problems.front().find("guard install"), std::string::npos);
+  const auto unsaid = guard_of(database)->install();
+  ASSERT_FALSE(unsaid);
+  EXPECT_NE(unsaid.error().message.find("?schema="), std::string::npos) << unsaid.error().message;
+  net::Address address = address_of(database);
+  address.options["schema"] = "stint";
+  auto told = guard::open_postgres_guard({.address = address}, clock());
+  EXPECT_TRUE((*told)->install().value());
+  EXPECT_FALSE(guard_of(database)->install().value());
+  EXPECT_TRUE(guard_of(database)->look().value().problems.empty());
+}
+
 // The store is in a schema of its own, which who writes does not see.
 TEST(SqlOwn, InAnotherSchemaIsTheCheckForEverybodyAndStaysItWhenInstalledAgain) {
   const std::string database = new_database();

@@ -13,6 +13,7 @@
 #include "store/memory/memory_store.h"
 #include "tests/conformance/meanwhile.h"
 #include "tests/conformance/stores.h"
+#include "tests/support/queue_asks.h"
 
 namespace stint::test {
 namespace {
@@ -48,18 +49,16 @@ class QueueServiceTest : public ::testing::Test {
     return limits;
   }
   core::ItemId put(const std::string& payload = "x", const core::ItemLimits& with = limits()) {
-    return queue_
-        .put({.queue = jobs(),
-              .payload = payload,
-              .priority = 0,
-              .delay = {},
-              .unique = {},
-              .labels = {},
-              .by = "t",
-              .limits = with,
-              .create = true})
-        .value()
-        .id;
+    return queue_.put(put_request(jobs(), payload, with)).value().id;
+  }
+  api::ClaimRequest under_key(std::string key) {
+    return {.queue = jobs(),
+            .owner = Owner::parse("ann").value(),
+            .claim = Claim::make(random_),
+            .ttl = kLong,
+            .start = false,
+            .reports = false,
+            .once = api::Once{.key = std::move(key), .digest = "d"}};
   }
   std::optional<api::ClaimedItem> claim_by(api::Queue& queue, Millis ttl = kLong) {
     auto answer = queue.claim({.queue = jobs(),
@@ -182,13 +181,7 @@ TEST_F(QueueServiceTest, TheJanitorFindsAStalledClaimBehindManyThatGoOn) {
 TEST_F(QueueServiceTest, ManyClaimsAtOnceUnderOneKeyAreOneClaim) {
   for (int round = 0; round < 20; ++round) {
     const auto id = put();
-    const api::ClaimRequest request{.queue = jobs(),
-                                    .owner = Owner::parse("ann").value(),
-                                    .claim = Claim::make(random_),
-                                    .ttl = kLong,
-                                    .start = false,
-                                    .reports = false,
-                                    .once = api::Once{.key = cat("a", round), .digest = "d"}};
+    const api::ClaimRequest request = under_key(cat("a", round));
     std::atomic<int> given = 0;
     std::vector<std::thread> threads;
     for (int i = 0; i < 8; ++i) {
@@ -207,13 +200,7 @@ TEST_F(QueueServiceTest, ManyClaimsAtOnceUnderOneKeyAreOneClaim) {
 // the items.
 TEST_F(QueueServiceTest, AKeyThatHasClaimedMeanwhileIsFound) {
   const auto id = put();
-  const api::ClaimRequest request{.queue = jobs(),
-                                  .owner = Owner::parse("ann").value(),
-                                  .claim = Claim::make(random_),
-                                  .ttl = kLong,
-                                  .start = false,
-                                  .reports = false,
-                                  .once = api::Once{.key = "ab", .digest = "d"}};
+  const api::ClaimRequest request = under_key("ab");
   BeforeScan store(memory_, [&] { ASSERT_TRUE(queue_.claim(request)); });
   service::QueueService other(store, ledger_, clock_, random_);
   const auto answer = other.claim(request);

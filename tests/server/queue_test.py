@@ -57,6 +57,27 @@ class QueueKeys(TestCase):
         self.assertEqual((parked['state'], parked['by']), ('parked', 'op/me'))
         self.assertEqual(self.a.post('/v1/queues/complete', ref).status, 410)
 
+    # An answer that is longer than one record of the store is kept all the same: the order is not carried out again.
+    def test_an_order_under_one_key_is_carried_out_once_however_long_its_answer(self):
+        long = '"' * 400
+        one = self.put(queue='a-once', unique='"' * 250, limits={'max_attempts': 1}).json['id']
+
+        def fail():
+            item = self.a.post('/v1/queues/claim', {'queue': 'a-once'}).json['item']
+            ref = {'id': one, 'epoch': item['epoch']}
+            self.assertEqual(self.a.post('/v1/queues/checkpoint', {**ref, 'marker': long}).status, 200)
+            self.assertEqual(self.a.post('/v1/queues/fail', {**ref, 'why': 'bad'}).status, 200)
+
+        fail()
+        ask = lambda: self.op.post('/v1/queues/requeue', {'id': one, 'why': long}, headers={'Idempotency-Key': 'long'})
+        first = ask()
+        self.assertGreater(len(first.body), 2000)
+        fail()
+        again = ask()
+        self.assertTrue(again.json['replayed'], again)
+        self.assertEqual({**again.json, 'replayed': None, 'age_ms': None}, {**first.json, 'replayed': None, 'age_ms': None})
+        self.assertEqual(self.a.get(f'/v1/queues/item?id={one}').json['state'], 'failed')
+
     def test_a_job_in_a_far_time_or_with_a_bad_name_is_refused_and_the_server_lives(self):
         rule = {'name': 'a-far', 'schedule': '* * * * *', 'loaded_at_ms': 0}
         for at in (9 * 10 ** 17, -9 * 10 ** 17, 4 * 10 ** 12):

@@ -51,7 +51,8 @@ std::string install_script(const std::string& schema) {
   return cat(kBegin, kGuardTables, "INSERT INTO stint.guard VALUES ('stint guard', ",
              kPostgresGuardVersion,
              ", coalesce(current_setting('stint.made_schema', true), '') = '1', '", schema,
-             "') ON CONFLICT (product) DO UPDATE SET version = excluded.version;"
+             "') ON CONFLICT (product) DO UPDATE SET version = excluded.version,"
+             " store_schema = coalesce(guard.store_schema, excluded.store_schema);"
              "DO $f$ BEGIN IF EXISTS (SELECT FROM stint.guard g WHERE g.store_schema <> '",
              schema, "') THEN RAISE EXCEPTION 'another schema' USING ERRCODE = '", kOtherSchema,
              "'; END IF; END $f$;", kGuardLaw, kGuardFunctions, kGuardTriggers, kGuardRights,
@@ -143,6 +144,12 @@ class Guard final : public PostgresGuard {
     auto tables = protected_tables();
     if (!tables) return tables.error();
     out.tables = std::move(*tables);
+    if (out.version < kPostgresGuardVersion) {
+      out.problems.push_back(cat("it is of version ", out.version, ", and this stint knows ",
+                                 kPostgresGuardVersion,
+                                 ": bring it up to date with stint guard install"));
+      return out;
+    }
     auto schema = installed_schema();
     if (!schema) return schema.error();
     if (settings_.schema_given && *schema != settings_.schema) {
@@ -216,7 +223,12 @@ class Guard final : public PostgresGuard {
   // Where the leases are, if they are in this database, as it was installed.
   Result<std::string> installed_schema() {
     auto rows = ask("SELECT g.store_schema FROM stint.guard g", Params());
-    if (!rows && rows.error().state == "42703") return settings_.schema;  // made by an older one
+    if (!rows && rows.error().state == "42703") {
+      return invalid(
+          "the guard in this database is of an older version that does not say where the leases "
+          "are; name it: stint guard install postgres://...?schema=NAME (stint, if there was "
+          "none)");
+    }
     if (!rows) return told(rows.error());
     if (rows->count() == 0) return settings_.schema;
     auto name = rows->text(0, 0);

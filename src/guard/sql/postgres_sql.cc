@@ -16,7 +16,8 @@ CREATE TABLE IF NOT EXISTS stint.guard (
   version integer NOT NULL,
   made_schema boolean NOT NULL
 );
-ALTER TABLE stint.guard ADD COLUMN IF NOT EXISTS store_schema text NOT NULL DEFAULT 'stint';
+-- Since version 2; an older row has none until it is installed again.
+ALTER TABLE stint.guard ADD COLUMN IF NOT EXISTS store_schema text;
 CREATE TABLE IF NOT EXISTS stint.fences (
   resource text COLLATE "C" PRIMARY KEY,
   generation text NOT NULL,

@@ -14,7 +14,7 @@
 
 namespace stint::guard {
 
-constexpr int kPostgresGuardVersion = 1;
+constexpr int kPostgresGuardVersion = 2;
 
 extern const char* const kGuardTables;
 extern const char* const kGuardLaw;
