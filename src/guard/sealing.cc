@@ -135,7 +135,7 @@ Result<bool> rules(const Site& site, const SealRequest& request,
     }
   }
   if (alone) return there;
-  auto survey = site.survey();
+  auto survey = site.survey(names);
   if (!survey) return survey.error();
   const StandingFence* top = highest(*survey);
   if (top == nullptr || top->name != own_fence) return false;

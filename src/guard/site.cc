@@ -154,11 +154,15 @@ Result<StandingFence> Site::read_fence(const BesideName& one) const {
 }
 
 Result<Survey> Site::survey() const {
+  auto names = list();
+  if (!names) return names.error();
+  return survey(std::move(*names));
+}
+
+Result<Survey> Site::survey(std::vector<BesideName> names) const {
   for (int look = 0; look < kMostLooks; ++look) {
-    auto names = list();
-    if (!names) return names.error();
     Survey out;
-    out.names = std::move(*names);
+    out.names = std::move(names);
     bool gone = false;
     for (const BesideName& one : out.names) {
       if (one.kind != Beside::Fence) continue;
@@ -175,6 +179,9 @@ Result<Survey> Site::survey() const {
       }
     }
     if (!gone) return out;
+    auto again = list();
+    if (!again) return again.error();
+    names = std::move(*again);
   }
   return unavailable(
       cat("the fences of ", quoted(target_), " change faster than they can be read"));

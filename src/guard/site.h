@@ -62,6 +62,8 @@ class Site {
   // The names beside the artifact; fences are not read.
   Result<std::vector<BesideName>> list() const;
   Result<Survey> survey() const;
+  // The same of a listing that was just made.
+  Result<Survey> survey(std::vector<BesideName> names) const;
   Result<StandingFence> read_fence(const BesideName& name) const;
   // Code::Unavailable for one that makes no sense; empty: there is none.
   Result<std::optional<UsedMark>> read_used(const Pass& pass) const;
