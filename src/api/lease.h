@@ -56,6 +56,9 @@ struct Granted {
   bool provisional = false;
 };
 
+// Of UTF-8, in one line.
+constexpr std::size_t kMostNoteBytes = 1024;
+
 // Who, since when, until when, and what they are doing.
 struct Refused {
   Lease lease;

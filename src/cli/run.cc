@@ -145,9 +145,9 @@ Result<holder::RunRequest> parse_run(Session& session) {
   request.restart = words.has("--restart");
   request.on_lost = words.value("--on-lost").value_or("");
   request.note = words.value("--note").value_or(default_note(request.command.front()));
-  constexpr std::size_t kMostNoteBytes = 512;
-  if (request.note.size() > kMostNoteBytes || !is_utf8(request.note) || has_control(request.note)) {
-    return invalid("--note is at most 512 bytes of UTF-8 in one line");
+  if (request.note.size() > api::kMostNoteBytes || !is_utf8(request.note) ||
+      has_control(request.note)) {
+    return invalid(cat("--note is at most ", api::kMostNoteBytes, " bytes of UTF-8 in one line"));
   }
   return request;
 }

@@ -153,7 +153,12 @@ Result<app::ServeRun> run_of(Session& session, const Given& given) {
   if (auto ok = read_limits(given, run); !ok) return ok.error();
   if (auto ok = read_log(given, run); !ok) return ok.error();
   run.notify_socket = session.environment().get("NOTIFY_SOCKET").value_or("");
-  run.say = [&session](const std::string& line) { session.report(line); };
+  run.say = [&session, json = run.serve.log_json, log = run.serve.log](const std::string& line) {
+    if (!json) return session.report(line);
+    if (session.quiet()) return;
+    log(api::to_json(
+        std::vector<api::JsonField>{{"at_ms", to_ms(session.clock().wall())}, {"message", line}}));
+  };
   return run;
 }
 

@@ -94,6 +94,9 @@ void Waiters::answered(const LinePtr& line, const WaiterPtr& waiter, const Answe
     if (waiter->gone || waiter->done) {
       give_back(waiter, *answers);
     } else {
+      // Who is still in line when its time is over is told of the one who has it now.
+      const auto& won = std::get<api::Granted>(answers->front());
+      line->last = api::Refused{.lease = won.lease, .retry_in = won.lease.remaining};
       granted(waiter, *answers);
     }
     // The next in line is woken by the next change; a holder that is never heard of again runs out.

@@ -274,9 +274,9 @@ Result<core::Verb> LeaseService::verb_of(const api::AcquireRequest& request) con
   if (auto ok = core::check_terms(request.terms); !ok) return ok.error();
   if (auto ok = check_ttl(request.terms.ttl); !ok) return ok.error();
   if (request.owner.empty()) return invalid("the owner is empty");
-  constexpr std::size_t kMostNoteBytes = 1024;
-  if (request.note.size() > kMostNoteBytes || !is_utf8(request.note) || has_control(request.note)) {
-    return invalid(cat("a note is at most ", kMostNoteBytes, " bytes of UTF-8 in one line"));
+  if (request.note.size() > api::kMostNoteBytes || !is_utf8(request.note) ||
+      has_control(request.note)) {
+    return invalid(cat("a note is at most ", api::kMostNoteBytes, " bytes of UTF-8 in one line"));
   }
   return core::Verb(core::Acquire{.owner = request.owner,
                                   .claim = request.claim.hash(),

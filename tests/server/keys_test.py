@@ -198,8 +198,8 @@ class Keys(TestCase):
             self.assertNotIn(secret, log)
         self.assertIn('"key":"ci"', log)
         for line in log.splitlines():
-            if line.startswith('{'):
-                json.loads(line)
+            json.loads(line)
+        self.assertIn('listening on', json.loads(log.splitlines()[0])['message'])
 
 
 class Doors(TestCase):

@@ -150,6 +150,21 @@ class Waiting(TestCase):
             self.assertEqual((status, got['error']['code']), (409, 'held'))
         self.play(play)
 
+    def test_a_wait_that_is_over_names_who_has_it_now(self):
+        async def play(port):
+            holder, first, second = [await Wire.open(port) for _ in range(3)]
+            held = bid('n', 'holder')
+            status, got = await holder.ask('/v1/acquire', held)
+            first.send('/v1/acquire', bid('n', 'first', wait_ms=60_000))
+            await self.waiters(1)
+            second.send('/v1/acquire', bid('n', 'second', wait_ms=1_500))
+            await self.waiters(2)
+            await holder.ask('/v1/release', hold(held, got))
+            self.assertEqual((await first.answer())[0], 200)
+            status, got = await second.answer()
+            self.assertEqual((status, got['error']['lease']['owner']), (409, 'first'))
+        self.play(play)
+
     def test_an_expiry_wakes_the_next(self):
         async def play(port):
             holder, one = [await Wire.open(port) for _ in range(2)]
