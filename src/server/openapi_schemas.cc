@@ -261,7 +261,10 @@ const std::string_view kSchemas = R"({
  "items":{"$ref":"#/components/schemas/Slot"}},"due_by":{"type":"string"},
  "active":{"$ref":"#/components/schemas/EndedSlot"},"last_resource":{"type":"string"},
  "last_token":{"type":"integer"},"rows":{"type":"integer"},"pause":{"type":"object"},
- "policy":{"type":"object"},
+ "policy":{"type":"object","required":["max_backfill","loaded_at_ms"],"properties":{
+ "max_backfill":{"type":"integer"},"start_deadline_ms":{"type":"integer"},
+ "waits":{"type":"boolean"},"retries":{"type":"integer"},"backoff_ms":{"type":"integer"},
+ "loaded_at_ms":{"type":"integer"}}},
  "forgotten_ms":{"type":"integer"}}},
 "Jobs":{"type":"object","required":["jobs"],"properties":{"jobs":{"type":"array",
  "items":{"allOf":[{"$ref":"#/components/schemas/JobRecord"},{"type":"object",
