@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# crash.sh BUILD SEEDS: strikes every system call of acquire, renew, release, write, publish, seal, run, once, cron run and the queue's verbs - killed, stopped, failed -
-# and prints how many points of each call were struck. SEEDS is not used: the sweep leaves nothing out.
+# crash.sh BUILD SEEDS: strikes every system call of acquire, renew, release, write, publish, seal, push (both of its ends), run,
+# once, cron run and the queue's verbs - killed, stopped, failed - and prints how many points of each call were struck.
+# SEEDS is not used: the sweep leaves nothing out.
 set -eu
 build=${1:-build}
 log=$(mktemp)
@@ -8,8 +9,8 @@ trap 'rm -f "$log"' EXIT
 # The tables as they come, and what failed, without the test runner's other lines.
 set +e
 code=0
-for tests in fault_tests guard_tests; do
-  STINT_SWEEP=full "$build/tests/$tests" --gtest_filter='*Sweep*' --gtest_color=no 2>&1 | tee -a "$log" |
+for tests in fault_tests guard_tests guard_git/guard_git_tests; do
+  STINT_SWEEP=full STINT_PLAYS=1000 "$build/tests/$tests" --gtest_filter='*Sweep*:GitCrash*' --gtest_color=no 2>&1 | tee -a "$log" |
     grep --line-buffered -v '^\[ *\(RUN\|OK\|PASSED\|[-=]*\) *\]\|^Note\|^Running\|^$'
   [ "${PIPESTATUS[0]}" -eq 0 ] || code=1
 done
