@@ -1,4 +1,4 @@
-// A worker whose store is away at the moment at which its work ends.
+// A worker whose store is away at the moment at which its work ends, or whose claim is gone.
 #include "queue/worker.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,12 @@ class AwayStore final : public store::SharedStore {
   using SharedStore::SharedStore;
   Result<store::CommitAnswer> commit(const std::vector<store::Step>& steps,
                                      store::Sync sync) override {
-    if (failures == 0) return SharedStore::commit(steps, sync);
+    if (passes > 0 || failures == 0) {
+      passes -= passes > 0 ? 1 : 0;
+      auto answer = SharedStore::commit(steps, sync);
+      if (on_commit) on_commit();
+      return answer;
+    }
     --failures;
     if (how == How::Away) return unavailable("away");
     if (how == How::LostReply) {
@@ -31,8 +36,21 @@ class AwayStore final : public store::SharedStore {
     return Error{Code::UnknownOutcome, "no answer"};
   }
   enum class How { Away, LostRequest, LostReply };
+  int passes = 0;  // so many commits before the first that fails
   int failures = 0;
+  std::function<void()> on_commit;  // after each that passed
   How how = How::Away;
+};
+
+// Goes ahead by as much as it is told.
+class ShiftedClock final : public Clock {
+ public:
+  MonoTime mono() const override { return real_.mono() + ahead; }
+  WallTime wall() const override { return real_.wall(); }
+  Nanos ahead{0};
+
+ private:
+  os::SystemClock real_;
 };
 
 class WorkerAway : public ::testing::Test {
@@ -58,7 +76,9 @@ class WorkerAway : public ::testing::Test {
     const WorkHooks hooks{
         .payload_file = [](const api::ClaimedItem&) { return Result<std::string>("/dev/null"); },
         .environment =
-            [&](const api::ClaimedItem&, const holder::Taken&, const std::string&, MonoTime) {
+            [&](const api::ClaimedItem&, const holder::Taken&, const std::string&,
+                MonoTime deadline) {
+              deadline_ = deadline;
               away();
               return Result<std::vector<std::string>>(
                   std::vector<std::string>{"PATH=/usr/bin:/bin"});
@@ -67,6 +87,7 @@ class WorkerAway : public ::testing::Test {
         .say =
             [&](const std::string& line) {
               said_ += line + "\n";
+              if (on_said_) on_said_(line);
               if (on_retelling_ && line.find("told again") != line.npos) on_retelling_();
               if (on_told_ && line.find("told to stop") != line.npos) on_told_();
             }};
@@ -75,7 +96,7 @@ class WorkerAway : public ::testing::Test {
   core::Item item(const core::ItemId& id) { return queue_.show(id).value().value().item; }
 
   sigset_t mask_{};
-  os::SystemClock clock_;
+  ShiftedClock clock_;
   os::SystemRandom random_;
   AwayStore store_{std::make_shared<store::MemoryStore>(clock_)};
   service::Ledger ledger_{store_, clock_, 10'000};
@@ -85,6 +106,8 @@ class WorkerAway : public ::testing::Test {
   service::QueueService queue_{store_, ledger_, clock_, random_};
   const core::QueueName name_ = core::QueueName::parse("jobs").value();
   std::string said_;
+  std::optional<MonoTime> deadline_;  // as the command was told; empty: none was started
+  std::function<void(const std::string&)> on_said_;
   std::function<void()> on_retelling_;
   std::function<void()> on_told_;
 };
@@ -122,6 +145,66 @@ TEST_F(WorkerAway, TheSecondSignalEndsTheTelling) {
   const WorkEnd end = work({"true"}, [&] { store_.failures = 1'000'000; });
   EXPECT_EQ(end.lost, 1U);
   EXPECT_EQ(end.interrupted, SIGTERM);
+}
+
+// Whether the claim still stands is not known: then nothing is started.
+// EVIDENCE-OF: G8
+TEST_F(WorkerAway, NothingIsStartedBeforeTheStoreHasSaidThatTheClaimStands) {
+  put();
+  for (const auto how : {AwayStore::How::Away, AwayStore::How::LostRequest}) {
+    store_.how = how;
+    store_.passes = 1;  // the claim
+    store_.failures = 1'000'000;
+    // What could be claimed again is not: nothing can be written.
+    on_said_ = [&](const std::string& line) {
+      if (line.find("not started") != line.npos) ::raise(SIGTERM);
+    };
+    const WorkEnd end = work({"true"}, [] {});
+    EXPECT_FALSE(deadline_.has_value()) << said_;
+    EXPECT_EQ(end.completed, 0U);
+    store_.passes = 0;
+    store_.failures = 0;
+    put();
+  }
+}
+
+// The answer to a claim took a minute: that minute is of its time.
+// EVIDENCE-OF: G6
+TEST_F(WorkerAway, AClaimCountsFromBeforeItWasAskedFor) {
+  put();
+  constexpr auto kMinute = std::chrono::minutes(1);
+  const MonoTime before = clock_.mono();
+  store_.on_commit = [&] {
+    clock_.ahead = kMinute;
+    store_.on_commit = nullptr;
+  };
+  const WorkEnd end = work({"true"}, [] {});
+  EXPECT_EQ(end.completed, 1U) << said_;
+  ASSERT_TRUE(deadline_);
+  EXPECT_LT(*deadline_, before + std::chrono::minutes(10) + std::chrono::seconds(30));
+}
+
+// EVIDENCE-OF: G8
+TEST_F(WorkerAway, OfAClaimThatIsLostNothingIsTold) {
+  const core::ItemId id = put();
+  const WorkEnd end = work({"sleep", "1000"}, [&] {
+    const core::ItemOrder cancel{.what = core::ItemOrder::What::Cancel,
+                                 .expected = Token(1),
+                                 .why = "not wanted",
+                                 .by = "op",
+                                 .id = {},
+                                 .to = {},
+                                 .hold = {}};
+    EXPECT_TRUE(queue_.order(id, cancel));
+  });
+  EXPECT_EQ(end.lost, 1U);
+  EXPECT_EQ(item(id).state, core::ItemState::Cancelled);
+  ledger_.flush();
+  const auto events = ledger_.list({});
+  ASSERT_TRUE(events);
+  for (const api::Event& event : *events) {
+    EXPECT_NE(event.kind, "item_refused_stale") << said_;
+  }
 }
 
 }  // namespace

@@ -209,6 +209,31 @@ TEST_F(DirQueueTest, AWordWithoutItsRenameCountsForNothing) {
   EXPECT_FALSE(std::filesystem::exists(stage));
 }
 
+// Killed between the note by which it takes its epoch and the rename: that epoch is used up.
+// EVIDENCE-OF: G8
+TEST_F(DirQueueTest, AnOrderThatWasStoppedBeforeItsRenameIsInNobodysWay) {
+  const auto id = put("x");
+  const auto leave = [&](int epoch) {
+    write_text(cat(folder(), "/about/", id.suffix(), "/e", epoch, ".order"),
+               "what cancel\nby op\n");
+  };
+  leave(1);
+  const auto mine = claim();
+  ASSERT_TRUE(mine);
+  EXPECT_EQ(mine->item.item.epoch, Token(2));
+  leave(3);
+  const core::ItemOrder park{.what = What::Park,
+                             .expected = Token(2),
+                             .why = "w",
+                             .by = "op",
+                             .id = {},
+                             .to = {},
+                             .hold = {}};
+  EXPECT_TRUE(done(queue_.order(id, park)));
+  EXPECT_EQ(queue_.show(id).value()->item.epoch, Token(4));
+  EXPECT_EQ(state(id), ItemState::Parked);
+}
+
 // Where no claim stands any more the first word is the epoch's, also of one who was killed with it:
 // whoever comes with another brings it to its end, and is told so.
 TEST_F(DirQueueTest, ALateWordThatWasLeftBehindIsBroughtToItsEnd) {

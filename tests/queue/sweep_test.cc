@@ -127,6 +127,37 @@ TEST(QueueSweep, OnADirectoryACompletionThatWasStruckIsInNobodysWay) {
   EXPECT_GT(report->runs, 5);
 }
 
+// A name that could not be synced may be there, and may go again: whoever put it is not told that
+// nothing was done.
+// EVIDENCE-OF: G10 G11
+TEST(QueueSweep, OnADirectoryAPutThatCouldNotBeSyncedIsNotSaidToBeNotDone) {
+  SKIP_WITHOUT_STRACE();
+  Scene scene;
+  const std::string mount = scene.stint.dir().file("mount");
+  scene.stint.use_store(cat("dir:", mount));
+  ASSERT_EQ(scene.queue({"put", "jobs", "x", "--create"}).exit_code, 0);
+  const std::string live = mount + "/queues";
+  const std::string kept = scene.stint.dir().file("kept");
+  std::filesystem::copy(live, kept, std::filesystem::copy_options::recursive);
+  SweepPlan plan{.command = scene.stint.command({"queue", "put", "jobs", "y"}), .from = live};
+  plan.syscalls = {"fsync", "fdatasync"};
+  plan.blows = {Blow::Eio};
+  plan.prepare = [&] { prepare(kept, live); };
+  int unknown = 0;
+  plan.check = [&](const Strike& strike) -> std::string {
+    const int there = count_lines(scene.queue({"ls", "jobs", "--state", "waiting"}).out, "jobs-");
+    const int code = strike.result.exit_code.value_or(-1);
+    unknown += code == 14 ? 1 : 0;
+    if (code == 0 && there != 2) return "an acknowledged item is lost";
+    if (code == 69 && there != 1) return "it was put: that is 14";
+    return code == 0 || code == 14 || code == 69 ? "" : cat("it ended with ", code);
+  };
+  const auto report = sweep(plan);
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_TRUE(report->failures.empty()) << report->failures.front();
+  EXPECT_GT(unknown, 0);
+}
+
 // A producer that is stopped anywhere in its put, while another puts the same unique item and it is
 // worked off: it comes too late.
 // EVIDENCE-OF: G10

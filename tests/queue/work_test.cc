@@ -207,6 +207,38 @@ TEST_F(Work, WithALeaseEachItemHasATokenAndTwoNeverRunAtOnce) {
   }
 }
 
+// A worker of an ordinary user, and work that made itself another's: it cannot be killed.
+// EVIDENCE-OF: G7
+TEST_F(Work, TheLeaseBesideAnItemIsKeptWhileItsWorkMayStillWrite) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can make a program that changes its user";
+  const std::string id = put("x");
+  const std::string folder = stint_.dir().path();
+  const std::string other = stint_.dir().file("as-another");
+  const std::string pid_file = stint_.dir().file("pid");
+  ASSERT_EQ(run({.argv = {"cp", "/usr/bin/setpriv", other}}).exit_code, 0);
+  ASSERT_EQ(run({.argv = {"chown", "-R", "65534:65534", folder}}).exit_code, 0);
+  ASSERT_EQ(run({.argv = {"chown", "0:0", other}}).exit_code, 0);
+  ASSERT_EQ(run({.argv = {"chmod", "4755", other}}).exit_code, 0);
+  Command command = stint_.command({"work", "jobs", "--with", "repo", "--ttl", "3s", "--most", "1",
+                                    "--", other, "--reuid", "0", "--", "sh", "-c",
+                                    cat("echo $$ >", pid_file, "; exec sleep 1000")});
+  const std::vector<std::string> as_nobody = {"setpriv", "--reuid",        "65534", "--regid",
+                                              "65534",   "--clear-groups", "--"};
+  command.argv.insert(command.argv.begin(), as_nobody.begin(), as_nobody.end());
+  Child worker(command);
+  std::optional<std::uint64_t> pid;
+  ASSERT_TRUE(wait_until(
+      [&] { return (pid = parse_digits(trim(read_text(pid_file)))).has_value(); }, kPatience))
+      << worker.err();
+  EXPECT_EQ(stint_({"queue", "cancel", id, "--epoch", "1", "--why", "not wanted"}).exit_code, 0);
+  EXPECT_TRUE(worker.wait(kPatience).has_value()) << worker.err();
+  EXPECT_NE(worker.err().find("could not be stopped"), std::string::npos) << worker.err();
+  // It ran out, or will.
+  EXPECT_EQ(stint_.events({"released", "repo"}), 0);
+  EXPECT_EQ(stint_.events({"granted", "repo"}), 1);
+  ::kill(static_cast<pid_t>(*pid), SIGKILL);
+}
+
 TEST_F(Work, ManyJobsDoEachItemOnce) {
   for (int i = 0; i < 12; ++i) put(cat("item-", i));
   const Finished done = work(cat("echo $(cat) >>", log_), {"--jobs", "3"});
