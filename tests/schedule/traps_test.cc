@@ -1,6 +1,8 @@
 // What broke in other schedulers, as tests, each named after its trap.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/text.h"
 #include "tests/schedule/desk.h"
 
@@ -139,6 +141,24 @@ TEST(Trap23, ANewOrChangedScheduleBackFillsNothing) {
   auto late = desk.scheduler("late", {job_of("j", "*/6 * * * *", 9)});
   auto record = desk.record("j");
   EXPECT_EQ(record.schedule, "*/6 * * * *");
+}
+
+// Two files of one job: the one that was loaded later counts, and the other scheduler says so,
+// once.
+TEST(Trap23, ASchedulerWithAnOlderFileLeavesTheJobAloneAndSaysSo) {
+  Desk desk;
+  auto a = desk.scheduler("a", {job_of("j", "*/5 * * * *")});
+  desk.run({a.get()}, seconds(1));
+  desk.clock.advance(seconds(10));
+  auto b = desk.scheduler("b", {job_of("j", "*/30 * * * *")});
+  desk.run({b.get()}, seconds(1));
+  desk.run({a.get(), b.get()}, minutes(31));
+  ASSERT_EQ(desk.launched.size(), 1U);
+  EXPECT_EQ(desk.launched[0].scheduler, "b");
+  EXPECT_EQ(desk.record("j").schedule, "*/30 * * * *");
+  const auto told = std::ranges::count_if(
+      desk.said, [](const std::string& line) { return line.starts_with("config_differs: job"); });
+  EXPECT_EQ(told, 1);
 }
 
 TEST(Trap24, AMissedSlotKeepsItsOwnTime) {
