@@ -1,9 +1,11 @@
 // A sync of the sqlite: store that fails while another connection of the same process lies idle.
 // EVIDENCE-OF: G11
+#include <gtest/gtest.h>
 #include <sqlite3.h>
 
 #include <condition_variable>
 #include <mutex>
+#include <thread>
 
 #include "os/clock.h"
 #include "os/host.h"
