@@ -93,14 +93,14 @@ Status check_put(const PutRequest& request) {
     return invalid(cat("at most ", kMostLabels, " labels, ", kMostLabelBytes, " bytes together"));
   }
   if (auto ok = check_line("who puts it", request.by, Owner::kMaxBytes); !ok) return ok;
-  return request.limits ? core::check_limits(*request.limits) : Status();
+  return request.limits ? core::check_new_limits(*request.limits) : Status();
 }
 
 Status check_claim(const ClaimRequest& request) {
   if (request.owner.empty()) return invalid("the owner is empty");
   core::ItemLimits limits;
   if (request.ttl.count() != 0) limits.claim_ttl = request.ttl;
-  return core::check_limits(limits);
+  return core::check_new_limits(limits);
 }
 
 Status check_ref(const ItemRef& ref) {

@@ -37,7 +37,8 @@ Result<std::string> payload_of(Session& session) {
 Result<std::string> read_content(std::string_view what, const std::string& path) {
   auto bytes = path == "-" ? os::read_descriptor(STDIN_FILENO, api::kMostContentBytes + 1)
                            : os::read_file(path, std::size_t{16} << 20U);
-  if (!bytes) return bytes.error();
+  // A file of the user's: not the store's trouble.
+  if (!bytes) return invalid(cat("cannot read ", what, ": ", bytes.error().message));
   if (auto ok = api::check_data(what, *bytes); !ok) return ok.error();
   return bytes;
 }
@@ -67,7 +68,7 @@ Result<std::optional<core::ItemLimits>> given_limits(Session& session, core::Ite
     *target = *length;
     given = true;
   }
-  if (auto ok = core::check_limits(limits); !ok) return ok.error();
+  if (auto ok = core::check_new_limits(limits); !ok) return ok.error();
   if (!given) return std::optional<core::ItemLimits>();
   return std::optional<core::ItemLimits>(limits);
 }
@@ -120,12 +121,24 @@ int queue_put(Session& session) {
   return kDone;
 }
 
+namespace {
+
+// Zero: none was given.
+Result<Millis> claim_ttl(Session& session) {
+  auto ttl = session.duration("--ttl", Millis(0));
+  if (!ttl || !session.words().has("--ttl")) return ttl;
+  if (auto ok = core::check_claim_ttl(*ttl); !ok) return ok.error();
+  return ttl;
+}
+
+}  // namespace
+
 int queue_claim(Session& session) {
   auto name = core::QueueName::parse(session.words().operands()[1]);
   if (!name) return session.fail(name.error());
   auto owner = session.owner();
   if (!owner) return session.fail(owner.error());
-  auto ttl = session.duration("--ttl", Millis(0));
+  auto ttl = claim_ttl(session);
   if (!ttl) return session.fail(ttl.error());
   auto queue = open_queue(session);
   if (!queue) return session.fail(queue.error());
@@ -151,7 +164,7 @@ int queue_claim(Session& session) {
 int queue_renew(Session& session) {
   auto ref = item_ref(session);
   if (!ref) return session.fail(ref.error());
-  auto ttl = session.duration("--ttl", Millis(0));
+  auto ttl = claim_ttl(session);
   if (!ttl) return session.fail(ttl.error());
   auto queue = open_queue(session);
   if (!queue) return session.fail(queue.error());

@@ -182,6 +182,9 @@ int run_command(Session& session) {
   if (!answer) return session.fail(answer.error());
   if (answer->waved_off) return wave_off(session, work.request, *answer->waved_off, *code);
   if (answer->interrupted) return kSignalled + *answer->interrupted;
+  if (answer->end.how == holder::RunEnd::How::Exited && answer->end.lost) {
+    return report_loss(session, answer->end, token);
+  }
   return exit_of(session, work.request, answer->end, token);
 }
 

@@ -14,8 +14,16 @@
 namespace stint::cli {
 namespace {
 
+std::string_view what_came_of_it(const holder::RunEnd& end) {
+  if (!end.started) return "nothing was started: ";
+  return end.how == holder::RunEnd::How::Exited ? "before the work had ended by itself: "
+                                                : "the work was stopped: ";
+}
+
+}  // namespace
+
 int report_loss(Session& session, const holder::RunEnd& end, Token token) {
-  const std::string_view what = end.started ? "the work was stopped: " : "nothing was started: ";
+  const std::string_view what = what_came_of_it(end);
   if (end.lost) {
     session.fail({Code::Lost, cat(what, api::describe_loss(*end.lost, token))}, &end.lost->lease,
                  core::word(end.lost->cause));
@@ -29,6 +37,8 @@ int report_loss(Session& session, const holder::RunEnd& end, Token token) {
   }
   return kWorkStopped;
 }
+
+namespace {
 
 void tell_grants(const Session& session, const holder::Taken& taken) {
   for (const holder::Kept& kept : taken.kept) {

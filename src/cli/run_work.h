@@ -31,6 +31,8 @@ struct Work {
 Result<holder::RunAnswer> do_work(Session& session, os::Signals& signals, app::Opened& opened,
                                   const Work& work, Token& token);
 
+// Of a lease that was lost: says so. 75.
+int report_loss(Session& session, const holder::RunEnd& end, Token token);
 // Says what went wrong, if anything did.
 int exit_of(Session& session, const holder::RunRequest& request, const holder::RunEnd& end,
             Token token);

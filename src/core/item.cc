@@ -365,6 +365,16 @@ Status check_limits(const ItemLimits& limits) {
   return {};
 }
 
+Status check_claim_ttl(Millis ttl) {
+  if (ttl >= kShortestClaim) return {};
+  return invalid(cat("a claim lasts at least ", format_duration(kShortestClaim)));
+}
+
+Status check_new_limits(const ItemLimits& limits) {
+  if (auto ok = check_limits(limits); !ok) return ok;
+  return check_claim_ttl(limits.claim_ttl);
+}
+
 Millis backoff_after(const ItemLimits& limits, std::uint32_t attempts) {
   Millis delay = std::min(limits.backoff, limits.backoff_max);
   for (std::uint32_t i = 1; i < attempts && delay < limits.backoff_max; ++i) {

@@ -58,6 +58,10 @@ struct ItemLimits {
   bool operator==(const ItemLimits&) const = default;
 };
 Status check_limits(const ItemLimits& limits);
+// Of what is new; records of before keep what they have.
+constexpr Millis kShortestClaim{100};
+Status check_claim_ttl(Millis ttl);
+Status check_new_limits(const ItemLimits& limits);
 Millis backoff_after(const ItemLimits& limits, std::uint32_t attempts);
 
 enum class ItemState { Waiting, Claimed, Parked, Failed, Cancelled, Done };

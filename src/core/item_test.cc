@@ -328,6 +328,9 @@ TEST(ItemLimits, AreChecked) {
   limits.max_attempts = 0;
   EXPECT_FALSE(check_limits(limits));
   limits = {};
+  limits.claim_ttl = Millis(99);
+  EXPECT_TRUE(check_limits(limits));  // of a record that stands
+  EXPECT_FALSE(check_new_limits(limits));
   limits.claim_ttl = Millis(0);
   EXPECT_FALSE(check_limits(limits));
   limits = {};

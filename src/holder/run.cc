@@ -227,10 +227,10 @@ class Run {
       // It may still be ours: a renewal was late, or the machine slept past the deadline only.
       if (reached) answer.released = give_back(taken);
     } else if (end.how != RunEnd::How::Lost) {
-      answer.released = give_back(taken, end.how == RunEnd::How::Stalled);
+      answer.released = give_back(taken, end.how == RunEnd::How::Stalled, &end);
     }
     if (end.started && !request_.on_lost.empty() &&
-        (lost(end.how) || end.how == RunEnd::How::Stalled)) {
+        (lost(end.how) || end.lost || end.how == RunEnd::How::Stalled)) {
       std::vector<std::string> told = environment;
       told.push_back(cat("STINT_LOST_CAUSE=", cause_of(end)));
       if (!os::run_errand(request_.on_lost, told, kErrandLimit))
@@ -290,13 +290,18 @@ class Run {
     return events_.record(event).has_value();
   }
 
-  bool give_back(const Taken& taken, bool stalled = false) {
+  bool give_back(const Taken& taken, bool stalled = false, RunEnd* end = nullptr) {
     bool all = true;
     for (const Kept& kept : taken.kept) {
       if (kept.borrowed) continue;
       const auto released = stalled ? leases_.stall(kept.grip) : leases_.release(kept.grip, false);
       all &= released.has_value() && std::holds_alternative<api::Held>(*released);
       if (!released) hooks_.say(cat("not released: ", released.error().message));
+      const auto* lost = released ? std::get_if<api::Lost>(&*released) : nullptr;
+      if (lost != nullptr && end != nullptr) {
+        end->lost = *lost;
+        end->lost_resource = kept.grip.resource.text();
+      }
     }
     return all;
   }

@@ -54,6 +54,8 @@ struct RunEnd {
   bool seen_empty = false;  // no process of the tree is alive: the leases may be released
   std::string survivors;    // otherwise: these
   bool max_hold = false;    // Overdue: not because no answer came, it was held as long as it may be
+  // Also of work that ended by itself before the loss was noticed: another may have worked beside
+  // it.
   std::optional<api::Lost> lost;
   std::string lost_resource;
 };

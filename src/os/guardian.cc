@@ -178,10 +178,10 @@ class Guardian {
     }
   }
 
-  // The supervisor should have done this. If it is stopped it says so when it goes on, with its 75;
-  // only one that was stopped with a lock in its hand (SQLite's, in the middle of a commit) is
-  // ended too: nobody could take over. It may just have been woken together with us, so not at
-  // once.
+  // The supervisor should have done this. If it is stopped it is woken, to see that all is over and
+  // to say so with its 75: whoever waits for it would wait for ever. One that cannot be woken and
+  // was stopped with a lock in its hand (SQLite's, in the middle of a commit) is killed: nobody
+  // could take over. It may just have been woken together with us, so not at once.
   void overdue() {
     const std::int64_t since = now_ns();
     while (now_ns() >= page_.kill_at_ns) {
@@ -190,6 +190,7 @@ class Guardian {
       const bool empty = reap();
       const char state = process_state(duty_.supervisor);
       const bool in_the_way = (state == 'T' || state == 't') && holds_write_lock(duty_.supervisor);
+      if (state == 'T' && (empty || in_the_way)) ::kill(duty_.supervisor, SIGCONT);
       if (empty && !in_the_way) leave();
       if (in_the_way && now_ns() - since > kPatienceNs) {
         alone_ = true;

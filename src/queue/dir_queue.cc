@@ -319,6 +319,7 @@ Result<api::ItemAnswer> DirQueue::start(const api::ItemRef& ref, bool reports) {
 Result<api::ItemAnswer> DirQueue::renew(const api::ItemRef& ref, Millis ttl) {
   if (auto ok = api::check_ref(ref); !ok) return ok.error();
   if (auto ok = api::check_length("a ttl", ttl); !ok) return ok.error();
+  if (auto ok = core::check_claim_ttl(ttl); ttl.count() > 0 && !ok) return ok.error();
   return answer(ref.id, core::RenewItem{ref.epoch, ttl}, {});
 }
 

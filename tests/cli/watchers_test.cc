@@ -97,11 +97,11 @@ TEST(WholeTreeFrozenPastItsTtl, IsDeadWithinASecondOfWakingAndExits75) {
   EXPECT_EQ(exit->code, 75) << run.run().err();
 }
 
-TEST(SupervisorFrozen, TheGuardianEndsTheTreeInTimeAndTheSupervisorSaysSoWhenItGoesOn) {
+TEST(SupervisorFrozen, TheGuardianEndsTheTreeInTimeAndWakesTheSupervisorToSaySo) {
   StubbornRun run;
   ::kill(run.pids().supervisor, SIGSTOP);
   run.expect_work_dead_when_granted();
-  ::kill(run.pids().supervisor, SIGCONT);
+  // Nobody else wakes it.
   const auto exit = run.run().wait(milliseconds(10'000));
   ASSERT_TRUE(exit);
   EXPECT_EQ(exit->code, 75) << run.run().err();
@@ -211,6 +211,17 @@ TEST(Revoked, IsNoticedAtOnceAndOnRecord) {
 }
 
 // EVIDENCE-OF: G8
+TEST(Revoked, IsToldAlsoOfWorkThatEndedByItselfAtThatMoment) {
+  const Stint stint;
+  const std::string order = cat(stint.binary(), " -q revoke r --why x --token $STINT_TOKEN");
+  const Finished done =
+      stint({"run", "r", "--on-lost", cat("echo $STINT_LOST_CAUSE >", stint.dir().file("told")),
+             "--", "sh", "-c", cat(order, "; exit 0")});
+  EXPECT_EQ(done.exit_code, 75) << done.err;
+  EXPECT_NE(done.err.find("revoked"), std::string::npos) << done.err;
+  EXPECT_EQ(read_text(stint.dir().file("told")), "revoked\n");
+}
+
 TEST(Transferred, TheOtherTakesUpThatVeryToken) {
   StubbornRun run;
   ASSERT_EQ(
