@@ -11,8 +11,9 @@ namespace {
 Millis drift(Millis ttl) { return Millis(ttl.count() / 1000 + 1); }
 
 // A heartbeat every ttl/3, spread by a tenth either way, so that a fleet does not beat in step.
-Millis heartbeat(Millis ttl, Random& random) {
-  const std::int64_t third = std::max<std::int64_t>(ttl.count() / 3, 1);
+Millis heartbeat(const HoldSettings& settings, Millis ttl, Random& random) {
+  std::int64_t third = std::max<std::int64_t>(ttl.count() / 3, 1);
+  if (settings.longest_beat.count() > 0) third = std::min(third, settings.longest_beat.count());
   const auto spread = static_cast<std::uint64_t>(third / 5);
   return Millis(third - third / 10 + static_cast<std::int64_t>(random.below(spread + 1)));
 }
@@ -63,7 +64,7 @@ void HolderPolicy::renewed(MonoTime sent_at, Millis granted_ttl, MonoTime now) {
   failures_ = 0;
   if (now >= deadline_) {
     // The lease is kept until the work has stopped.
-    renew_at_ = now + heartbeat(granted_ttl, random_);
+    renew_at_ = now + heartbeat(settings_, granted_ttl, random_);
     return;
   }
   // Never back: an answer that took long counts from its own sending, which may be the older one.
@@ -117,7 +118,7 @@ void HolderPolicy::count_from(MonoTime sent_at, Millis granted_ttl) {
   }
   counted_deadline_ = deadline_;
   counted_.reset();
-  renew_at_ = sent_at + heartbeat(granted_ttl, random_);
+  renew_at_ = sent_at + heartbeat(settings_, granted_ttl, random_);
 }
 
 }  // namespace stint::core

@@ -34,6 +34,7 @@ struct HoldSettings {
   Millis margin{0};  // to kill, and to see it dead
   Millis max_hold{
       0};  // zero: none. The holder counts it too: not every store tells how long it has
+  Millis longest_beat{0};  // zero: none. What may end by itself meanwhile is looked at this often
 };
 
 // Grace defaults to min(10 s, ttl/6).

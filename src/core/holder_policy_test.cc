@@ -32,6 +32,16 @@ TEST(HoldSettings, AreRefusedWhenTheWorkCannotBeStoppedInTime) {
   EXPECT_FALSE(check_settings({.ttl = Millis(1000), .grace = Millis(2000), .margin = Millis(0)}));
 }
 
+TEST(HolderHeartbeat, IsNoLongerThanAsked) {
+  SeededRandom random(1);
+  HoldSettings s = settings(90'000);
+  EXPECT_GT(HolderPolicy(s, at(0), s.ttl, random).renew_at(), at(20'000));
+  s.longest_beat = Millis(1000);
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_LE(HolderPolicy(s, at(0), s.ttl, random).renew_at(), at(1100));
+  }
+}
+
 // EVIDENCE-OF: G6
 TEST(HolderDeadline, CountsFromBeforeTheSendingLessStopAndDrift) {
   SeededRandom random(1);

@@ -248,12 +248,11 @@ ItemDecision tend(const ItemRecord& record, const Context& context) {
       again ? waiting(before, Millis(0)) : ended(before, ItemState::Parked, context);
   change.item.reason = expired ? Reason::Expired : Reason::Stalled;
   change.item.by = "janitor";
-  change.item.why =
-      again ? std::string(how)
-      : used_up
-          ? cat(how, ", and ", before.attempts, " of ", before.limits.max_attempts,
-                " attempts are used up")
-          : cat(how, " after the work had begun (requeue = ", word(before.limits.requeue), ")");
+  change.item.why = again     ? std::string(how)
+                    : used_up ? cat(how, ", and ", before.attempts, " of ",
+                                    before.limits.max_attempts, " attempts are used up")
+                              : cat(how, before.started ? " after the work had begun" : "",
+                                    " (requeue = ", word(before.limits.requeue), ")");
   return done(std::move(change));
 }
 

@@ -19,6 +19,7 @@ namespace {
 constexpr Millis kLongestWait{30'000};  // a wake-up may be lost with its writer
 constexpr Millis kTroubleWait{1000};
 constexpr Millis kShortestKept{1000};
+constexpr Millis kShortestBeat{200};
 constexpr int kLater = 75;  // the command's exit code for "not now"
 
 bool ends(int signal) {
@@ -192,18 +193,22 @@ class Worker {
     }
   }
 
-  core::HoldSettings settings_for(Millis granted) const {
+  core::HoldSettings settings_for(const core::ItemLimits& limits, Millis granted) const {
     core::HoldSettings settings{.ttl = granted,
                                 .grace = core::default_grace(granted),
                                 .margin = core::default_margin(granted)};
     if (request_.grace) settings.grace = *request_.grace;
+    // A claim that shows no progress ends by itself: its work is not to go on for a third of a ttl.
+    if (limits.progress_timeout.count() > 0) {
+      settings.longest_beat = std::max(limits.progress_timeout, kShortestBeat);
+    }
     return settings;
   }
 
   void supervise(const api::ClaimedItem& claimed, const api::ItemRef& ref, ItemLeases& both,
                  holder::Taken& with, Millis granted) {
     granted_ = granted;
-    const core::HoldSettings settings = settings_for(granted);
+    const core::HoldSettings settings = settings_for(claimed.item.item.limits, granted);
     std::vector<holder::Kept> kept = {
         {.grip = {ResourceName::parse(ref.id.text()).value(), ref.epoch, Claim::make(random_),
                   std::nullopt, std::nullopt},

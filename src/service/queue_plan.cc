@@ -38,6 +38,11 @@ bool by_the_clock(const core::ItemVerb& verb) {
          std::holds_alternative<core::ClaimItem>(verb);
 }
 
+// By an operator, or for lack of progress: whoever has the claim is told by the record `stop`.
+bool was_stopped(const core::Item& item) {
+  return !item.order.empty() || item.reason == core::Reason::Stalled;
+}
+
 void plan_timer(Step& step, const core::ItemChange& change) {
   step.timer = Step::TimerOp::Stop;
   if (change.delay.count() > 0) {
@@ -136,11 +141,13 @@ std::vector<Step> QueueService::plan(const Seen& seen, const core::ItemVerb& ver
   if (change.item.limits.progress_timeout.count() > 0) {
     plan_pace(steps, id, seen.timers.pace, verb, change.pace);
   }
+  // Who still works at it is woken: its claim was taken away, and did not run out.
+  const bool stalled = std::holds_alternative<core::TendItem>(verb) && was_stopped(change.item);
   const bool order = std::holds_alternative<core::ItemOrder>(verb);
-  if (order && seen.shelf == Shelf::Claimed) {
+  if ((order || stalled) && seen.shelf == Shelf::Claimed) {
     steps.push_back(set(stop_key(id), cat(R"({"epoch":)", change.item.epoch.number(), '}')));
   }
-  if (std::holds_alternative<core::ClaimItem>(verb) && !seen.stored.item.order.empty()) {
+  if (std::holds_alternative<core::ClaimItem>(verb) && was_stopped(seen.stored.item)) {
     steps.push_back(step_of(Step::Kind::Remove, stop_key(id)));
   }
   if (change.dropped && !seen.stored.unique.empty()) {

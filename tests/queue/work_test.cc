@@ -195,6 +195,20 @@ TEST_F(Work, AWedgedWorkerLosesItsClaimAndTheSuccessorGetsTheCheckpoint) {
   EXPECT_GT(stint_.events({"item_requeued", "stalled"}), 0);
 }
 
+// Long before the next third of the claim's ttl.
+TEST_F(Work, AWedgedWorkersTreeDoesNotGoOnBesideItsSuccessor) {
+  put("x", {"--progress-timeout", "1s", "--requeue", "always"});
+  const std::string script =
+      cat(stint_program_, " queue checkpoint $STINT_ITEM m; echo begun $STINT_EPOCH >>", log_,
+          "; exec sleep 1000");
+  const auto wedged = start(script, {"--most", "1"});
+  ASSERT_TRUE(logged("begun 1"));
+  const auto next = start(script, {"--most", "1"});
+  ASSERT_TRUE(logged("begun 2"));
+  EXPECT_TRUE(wedged->wait(Millis(20'000)).has_value()) << wedged->err();
+  EXPECT_TRUE(next->wait(Millis(20'000)).has_value()) << next->err();
+}
+
 TEST_F(Work, WithALeaseEachItemHasATokenAndTwoNeverRunAtOnce) {
   for (int i = 0; i < 4; ++i) put(cat(i));
   const std::string script =
