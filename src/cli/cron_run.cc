@@ -129,14 +129,7 @@ class SlotRun {
   // Nothing was started, and nothing will be from here.
   void stand_down() {
     if (!proof_) return;
-    const auto back = opened_.slots().hand_back(*proof_);
-    told(back);
-    if (!back || *back == api::StepAnswer::Done) return;
-    // It stands as starting: that much is known, and said, instead of "nobody can know".
-    const core::SlotEnd end{.state = core::SlotState::Failed,
-                            .exit_code = {},
-                            .cause = "a signal ended it before its command was started"};
-    told(opened_.slots().end(*proof_, end, asked_.job.rule));
+    told(opened_.slots().hand_back(*proof_));
   }
 
   int tell_gone() {

@@ -107,7 +107,7 @@ SlotStep run_slot(const Job& job, const SlotGrip& grip) {
 
 SlotStep hand_back_slot(const Job& job, const SlotGrip& grip) {
   SlotStep step{.what = SlotStep::What::Gone, .after = job, .ended = {}};
-  if (!holds(job, grip) || job.active->state != SlotState::Claimed) return step;
+  if (!holds(job, grip) || job.active->state == SlotState::Running) return step;
   step.what = SlotStep::What::Done;
   clear_active(step.after);
   step.after.due_by.clear();

@@ -214,7 +214,8 @@ SlotStep end_slot(const Job& job, const SlotGrip& grip, const SlotEnd& end, cons
                   WallTime now);
 // A due slot that is not to run: whoever is in the way stands in the grip.
 SlotStep skip_slot(const Job& job, const SlotGrip& grip, SlotState why, WallTime now);
-// Claimed, but not to be started now: due again, for anybody.
+// Claimed, but not to be started now: due again, for anybody. Also when it stands as starting: who
+// shows the grip is the only one who could have started it, and says that it did not.   G9
 SlotStep hand_back_slot(const Job& job, const SlotGrip& grip);
 
 // Adds a slot by hand. One of the schedule's own moves the cursor, and what lies before it is

@@ -208,7 +208,7 @@ TEST(Slots, EachStepIsMadeOnceAndOnlyByItsHolder) {
   const std::vector<Row> table = {
       {&due, What::Done, What::Gone, What::Gone, What::Gone, What::Done, What::Gone},
       {&claimed, What::Before, What::Done, What::Gone, What::Done, What::Gone, What::Done},
-      {&starting, What::Gone, What::Before, What::Done, What::Gone, What::Gone, What::Done},
+      {&starting, What::Gone, What::Before, What::Done, What::Done, What::Gone, What::Done},
       {&live, What::Gone, What::Gone, What::Before, What::Gone, What::Gone, What::Done},
       {&ended, What::Gone, What::Gone, What::Gone, What::Gone, What::Gone, What::Gone},
   };

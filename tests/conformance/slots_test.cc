@@ -91,6 +91,24 @@ TEST_P(SlotsTest, OfTwoSchedulersOneStartsASlot) {
   EXPECT_EQ(slots_.claim(proof(slot, "a", grant)).value(), api::StepAnswer::Done);  // again
 }
 
+// Told to stop between its note that it starts and the start: the attempt is still to be had.
+// EVIDENCE-OF: G9
+TEST_P(SlotsTest, WhatWasNotStartedAfterAllIsDueAgainAsTheSameAttempt) {
+  decide(slots_, "a");
+  const core::Slot slot = due_by_hand("a");
+  const Grant grant = acquire("r");
+  const api::SlotProof mine = proof(slot, "a", grant);
+  ASSERT_EQ(slots_.claim(mine).value(), api::StepAnswer::Done);
+  ASSERT_EQ(slots_.start(mine).value(), api::StepAnswer::Done);
+  ASSERT_TRUE(client_.leases.release(grant.grip, false).has_value());
+  EXPECT_EQ(slots_.hand_back(mine).value(), api::StepAnswer::Done);
+  EXPECT_EQ(slots_.running(mine).value(), api::StepAnswer::Gone);
+  const api::Decided next = decide(slots_, "b");
+  ASSERT_EQ(next.job.due.size(), 1U);
+  EXPECT_EQ(next.job.due.front().at, slot.at);
+  EXPECT_EQ(next.job.due.front().attempt, slot.attempt);
+}
+
 // EVIDENCE-OF: G8
 TEST_P(SlotsTest, EveryStepIsFencedByTheLease) {
   decide(slots_, "a");
