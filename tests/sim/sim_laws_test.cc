@@ -267,9 +267,45 @@ TEST(SimSite, SeesAStoreThatIgnoresVersions) {
 
 TEST(SimSite, SeesADiskThatLiesAboutSyncs) { EXPECT_TRUE(sees({.lying_disk = true}, {7, 12}, 60)); }
 
-// The classic lost update: a write between the new holder's read and its write.
+// The same where what is edited under the first lease is of that kind.
+bool sees_at(SimKind kind, const SimOptions& options, const std::set<int>& laws,
+             std::uint64_t seeds) {
+  for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+    SimPlan plan = make_plan(seed);
+    const bool kept = plan.scene == SimScene::Everything || plan.scene == SimScene::Leases;
+    if (kind == SimKind::Text && !kept) continue;
+    plan.kinds = {kind, kind == SimKind::Tree ? SimKind::File : SimKind::Tree};
+    for (const std::string& problem : play(plan, options).problems) {
+      const bool there = problem.find("at 'f0'") != problem.npos;
+      if (there && laws.contains(std::stoi(problem))) return true;
+    }
+  }
+  return false;
+}
+
+// STINT_GUARD=warn: the guards write what they would refuse.
+TEST(SimSite, SeesGuardsThatLetEverythingPass) {
+  for (const SimKind kind :
+       {SimKind::File, SimKind::Tree, SimKind::Row, SimKind::Text, SimKind::Branch}) {
+    EXPECT_TRUE(sees_at(kind, {.warn = true}, {8}, 120)) << static_cast<int>(kind);
+  }
+}
+
+// The classic lost update: a write between the new holder's read and its write. (A git push seals
+// by itself, and follows what it was made from.)
 TEST(SimSite, SeesHoldersThatDoNotSealBeforeTheyRead) {
-  EXPECT_TRUE(sees({.without_seal = true}, {9}, 120));
+  for (const SimKind kind : {SimKind::File, SimKind::Tree, SimKind::Row, SimKind::Text}) {
+    EXPECT_TRUE(sees_at(kind, {.without_seal = true}, {9}, 120)) << static_cast<int>(kind);
+  }
+}
+
+// The application may still be at what got no answer.
+TEST(SimSite, SeesProxiesThatDoNotWait) {
+  EXPECT_TRUE(sees_at(SimKind::Text, {.hasty = true}, {8}, 200));
+}
+
+TEST(SimSite, SeesAGitServerThatComparesNothing) {
+  EXPECT_TRUE(sees_at(SimKind::Branch, {.blind_git = true}, {8, 9}, 200));
 }
 
 TEST(SimSite, RepeatsARunBitByBit) {
