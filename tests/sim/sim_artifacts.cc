@@ -108,7 +108,9 @@ class SimRow final : public SimArtifact {
   Result<WriteAnswer> write(const Pass& pass, const std::string& body,
                             api::Fences& fences) override {
     SimSql::Connection db;
-    const int begun = waiting<int>([&] { return db.run("BEGIN IMMEDIATE"); },
+    // A deferred one has no lock yet: the guard takes it.
+    const char* begin = scheduler_.random().below(2) == 0 ? "BEGIN" : "BEGIN IMMEDIATE";
+    const int begun = waiting<int>([&] { return db.run(begin); },
                                    [](int answer) { return answer == SQLITE_BUSY; });
     if (begun != SQLITE_DONE) return unavailable("the database is busy");
     auto verdict =
@@ -199,8 +201,7 @@ class SimText final : public SimArtifact {
  public:
   explicit SimText(std::string name) : name_(std::move(name)) {}
   std::string words() const override { return "proxy:http://front:8000"; }
-  // In the proxy for its drain time, and then at the application.
-  Nanos unsettled() const override { return 3 * SimNet::kDrain; }
+  bool overtakes() const override { return true; }
 
   Result<std::optional<std::string>> read() override {
     auto outcome = send("", {});

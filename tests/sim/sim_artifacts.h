@@ -29,9 +29,9 @@ class SimArtifact {
   virtual Result<std::optional<std::string>> read() = 0;
   virtual Result<guard::WriteAnswer> write(const guard::Pass& pass, const std::string& body,
                                            api::Fences& fences) = 0;
-  // A write that got no answer may still be carried out for so long: its writer does nothing more.
-  // Zero: what is written next cannot be overtaken by it.
-  virtual Nanos unsettled() const { return Nanos(0); }
+  // Whether a write that got no answer can overtake what the same writer does next. Then a command
+  // ends with it: its successor's seal waits.
+  virtual bool overtakes() const { return false; }
 };
 
 std::unique_ptr<SimArtifact> make_file(SimDisk& disk, std::string name);

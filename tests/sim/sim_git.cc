@@ -176,6 +176,8 @@ Result<os::ProgramEnd> SimGit::push(const Words& words, Millis limit) {
     const std::string ref = word.substr(colon + 1);
     sent->commands.push_back({ref, at(ref), word.substr(0, colon)});
   }
+  sent->atomic = std::ranges::find(words, "--atomic") != words.end();
+  sent->forced = std::ranges::find(words, "--force") != words.end();
   sent->reasons = look_before(*sent, expected);
   if (std::ranges::any_of(sent->reasons, [](const auto& why) { return !why.empty(); })) {
     return told(*sent, "[rejected]");
@@ -184,7 +186,9 @@ Result<os::ProgramEnd> SimGit::push(const Words& words, Millis limit) {
   std::erase_if(sent->commands, [](const Command& one) { return one.was == one.oid; });
   scheduler_.start_once(
       nowhere_, "git server", [this, sent] { receive(sent); }, [] {});
-  const bool lost = chance(troubles_.lose, "git_answer_lost");
+  const bool loses = lost_answers_ > 0;
+  if (loses) --lost_answers_;
+  const bool lost = loses || chance(troubles_.lose, "git_answer_lost");
   while (scheduler_.alive() && !sent->over && os::system_clock().mono() < until) {
     SimOs::present().wait({sent->news.fd()}, until);
   }
@@ -200,8 +204,13 @@ std::vector<std::string> SimGit::look_before(const Push& push, const std::string
   for (const Command& one : push.commands) {
     const bool fence = expected.starts_with(cat(one.ref, ":"));
     std::string why;
-    if (fence && compares_ && one.was != expected.substr(one.ref.size() + 1)) why = "stale info";
-    if (!fence && !one.was.empty() && !stands_on(one.oid, one.was)) why = "fetch first";
+    if (push.forced || one.was == one.oid) {
+      // Not compared.
+    } else if (fence) {
+      if (compares_ && one.was != expected.substr(one.ref.size() + 1)) why = "stale info";
+    } else if (!one.was.empty() && !stands_on(one.oid, one.was)) {
+      why = "fetch first";
+    }
     wrong = wrong || !why.empty();
     out.push_back(std::move(why));
   }
@@ -253,26 +262,30 @@ bool SimGit::transact(Push& push) {
     push.reasons.assign(count, "pre-receive hook declined");
     return true;
   }
-  const bool moved = compares_ && std::ranges::any_of(push.commands, [&](const Command& one) {
-                       return at(one.ref) != one.was;
-                     });
-  if (moved) {
+  // Each ref for itself where the push is not atomic.
+  std::vector<Command> order;
+  std::ranges::copy_if(push.commands, std::back_inserter(order),
+                       [&](const Command& one) { return !compares_ || at(one.ref) == one.was; });
+  const bool all = order.size() == count;
+  if (!all && push.atomic) {
     push.reasons.assign(count, "incorrect old value provided");
     return true;
   }
   // In the order of names; what is new comes last.
-  std::vector<Command> order = push.commands;
   std::ranges::sort(order, [](const Command& a, const Command& b) {
     return a.was.empty() != b.was.empty() ? b.was.empty() : a.ref < b.ref;
   });
   for (std::size_t i = 0; i < order.size(); ++i) {
-    if (i > 0 && chance(troubles_.cut, "git_cut")) {
-      locked_until_ = scheduler_.now() + Nanos(1 + scheduler_.random().below(kLongestLockNanos));
+    const bool betrayed = i > 0 && betrayed_.has_value();
+    if (betrayed) lost_answers_ = *std::exchange(betrayed_, std::nullopt);
+    if (i > 0 && (betrayed || chance(troubles_.cut, "git_cut"))) {
+      if (!betrayed)
+        locked_until_ = scheduler_.now() + Nanos(1 + scheduler_.random().below(kLongestLockNanos));
       return false;
     }
     move(order[i]);
   }
-  push.reasons.assign(count, "");
+  push.reasons.assign(count, all ? "" : "failed to update ref");
   return true;
 }
 

@@ -43,6 +43,8 @@ class SimGit {
     unsigned cut = 10;     // the server dies between two refs of one push
   };
   void set_troubles(Troubles troubles) { troubles_ = troubles; }
+  // The next push of two refs dies between them; so many answers after it are lost.
+  void betray(int answers) { betrayed_ = answers; }
   // Sabotage for the tests of the laws: nobody compares the fence with what a push expects.
   void compare_nothing() { compares_ = false; }
 
@@ -77,6 +79,8 @@ class SimGit {
   // One push, between our git and the server.
   struct Push {
     std::vector<Command> commands;
+    bool atomic = false;
+    bool forced = false;
     bool over = false;
     bool answered = false;
     std::vector<std::string> reasons;  // of each command; empty: done
@@ -108,6 +112,8 @@ class SimGit {
   SimHost& nowhere_;
   Troubles troubles_;
   bool compares_ = true;
+  std::optional<int> betrayed_;
+  int lost_answers_ = 0;
   std::map<std::string, Object> objects_;
   std::map<std::string, std::set<std::string>> clones_;
   std::map<std::string, std::string> refs_;

@@ -205,15 +205,18 @@ int SimSite::edit(const std::vector<std::string>& environment, bool escaped) {
   const std::uint64_t rounds = 1 + random().below(escaped ? 12 : 6);
   bool goes_on = true;
   for (std::uint64_t i = 0; i < rounds && goes_on && scheduler_.alive(); ++i) {
-    goes_on = edit_once(pass, file, fences);
+    bool written = false;
+    goes_on = edit_once(pass, file, fences, written);
     if (scheduler_.alive()) scheduler_.interleave(up_to(ttl));
-    if (pass.mode == core::FenceMode::Once) break;
+    // A second one of mode once is refused; one that came to nothing is not tried again here.
+    if (pass.mode == core::FenceMode::Once && !written) break;
   }
   if (!escaped) laws_->works_no_more(name);
   return goes_on ? 0 : 13;
 }
 
-bool SimSite::edit_once(const guard::Pass& pass, const std::string& file, api::Fences& fences) {
+bool SimSite::edit_once(const guard::Pass& pass, const std::string& file, api::Fences& fences,
+                        bool& written) {
   SimArtifact& artifact = *artifacts_.at(file);
   const auto found = artifact.read();
   if (!found || !scheduler_.alive()) return true;
@@ -228,8 +231,8 @@ bool SimSite::edit_once(const guard::Pass& pass, const std::string& file, api::F
     const auto gate = fences.admit(cat("admit:a", file.substr(1)), guard::offer_of(pass, ""));
     note(cat("admit: ", gate ? static_cast<int>(gate->verdict) : -1));
   }
-  const bool settles = artifact.unsettled() == Nanos(0);
-  for (int tries = 0; tries < (once && settles ? 3 : 1) && scheduler_.alive(); ++tries) {
+  const int most = once && !artifact.overtakes() ? 3 : 1;
+  for (int tries = 0; tries < most && scheduler_.alive(); ++tries) {
     const auto answer = artifact.write(pass, body, fences);
     if (!scheduler_.alive()) return false;
     note(cat(scheduler_.process()->name, " writes ", body, ": ",
@@ -238,6 +241,7 @@ bool SimSite::edit_once(const guard::Pass& pass, const std::string& file, api::F
                                                                : "refused"));
     if (answer && std::holds_alternative<guard::Written>(*answer)) {
       laws_->write_told(file, body, version);
+      written = true;
       return true;
     }
     if (answer) {
@@ -247,10 +251,7 @@ bool SimSite::edit_once(const guard::Pass& pass, const std::string& file, api::F
     }
     const bool unknown = answer.error().code == Code::UnknownOutcome;
     if (!once && !unknown) laws_->write_refused(file, body);
-    if (unknown && !settles) {
-      scheduler_.interleave(artifact.unsettled());
-      return false;
-    }
+    if (unknown && artifact.overtakes()) return false;
     scheduler_.interleave(up_to(seconds(5)));
   }
   return true;

@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "guard/file_guard.h"
+#include "guard/git_guard.h"
 #include "store/memory/memory_store.h"
 #include "tests/sim/sim_site.h"
 #include "tests/support/issuing_fences.h"
@@ -340,6 +341,48 @@ TEST(SimDiskPlay, AMarkThatWasMadeAndCalledFailedIsFinishedByTheRepeat) {
         EXPECT_FALSE(disk.peek("f0"));
         EXPECT_TRUE(guard::write_file(write, pass, &fences));
         EXPECT_EQ(disk.peek("f0"), "new");
+        ended = true;
+      },
+      [] {});
+  world.run({.steps = 10'000});
+  EXPECT_TRUE(ended);
+}
+
+// The server died between branch and fence of a write in mode once, and the answer to the push that
+// was to find out was lost too: the use is in the fence all the same, and a second write is
+// refused. G5
+TEST(SimGitPlay, AWriteOfModeOnceWhoseAnswersWereLostIsUsed) {
+  Scheduler world(1);
+  SimOs os(world);
+  SimTally tally;
+  SimDisk disk(world, tally);
+  SimHost& host = world.make_machine("h", world.make_clock());
+  SimGit git(world, tally, host);
+  git.set_troubles({.lose = 0, .slow = 0, .late = 0, .locked = 0, .refused = 0, .cut = 0});
+  IssuingFences fences;
+  fences.issue(1);
+  const auto branch = make_branch(world, git, "f0");
+  bool ended = false;
+  world.start_once(
+      host, "writer",
+      [&] {
+        const auto write = [&](const guard::Pass& pass, const std::string& body) {
+          EXPECT_TRUE(branch->read());
+          return branch->write(pass, body, fences);
+        };
+        guard::Pass pass = pass_with(1);
+        pass.claim = Claim::make(world.random());
+        EXPECT_TRUE(guard::seal_git(branch->words(), {.pass = pass, .adopt = {}}, &fences));
+        const auto first = write(pass, "1");  // the branch is there from now on
+        EXPECT_TRUE(first && std::holds_alternative<guard::Written>(*first));
+        pass.mode = core::FenceMode::Once;
+        pass.key = "key";
+        git.betray(1);
+        const auto second = write(pass, "2");
+        EXPECT_TRUE(second && std::holds_alternative<guard::Written>(*second));
+        const auto third = write(pass, "3");
+        EXPECT_TRUE(third && std::holds_alternative<guard::Refused>(*third));
+        EXPECT_EQ(git.text_at("refs/heads/f0"), "2");
         ended = true;
       },
       [] {});

@@ -22,6 +22,7 @@ SimNet* present_net = nullptr;
 constexpr std::uint64_t kUsualTravelNanos = 2'000'000;
 constexpr std::uint64_t kSlowTravelNanos = 5'000'000'000;
 constexpr std::uint64_t kUsualWorkNanos = 50'000'000;
+constexpr std::uint64_t kLongestStopNanos = 90'000'000'000;
 
 }  // namespace
 
@@ -61,6 +62,12 @@ bool SimNet::chance(unsigned per_thousand, const char* fault) {
 }
 
 bool SimNet::loses(const char* what) { return chance(troubles_.lose, what); }
+
+void SimNet::may_stop() {
+  if (!chance(troubles_.stop, "http_proxy_stopped")) return;
+  scheduler_.freeze(*scheduler_.process(), Nanos(1 + scheduler_.random().below(kLongestStopNanos)));
+  scheduler_.give_way();
+}
 
 void SimNet::travel() {
   const bool slow = chance(troubles_.slow, "http_slow");
@@ -288,6 +295,7 @@ void SimServer::forward(const std::shared_ptr<SimCall>& call, const Forward& ord
     if (order.ended) post([told = order.ended, how] { told(how); });
   };
   net.travel();
+  net.may_stop();
   if (!runs()) return;
   const bool reached = !net.loses("http_connect");
   if (!reached || call->is_cut() || (order.may_send && !order.may_send())) {

@@ -64,7 +64,8 @@ class SimNet {
   struct Troubles {
     unsigned lose = 25;   // a connection breaks; half of them before anything was sent
     unsigned slow = 60;   // a message takes up to five seconds
-    unsigned work = 150;  // the application takes its time
+    unsigned work = 200;  // the application takes its time
+    unsigned stop = 10;   // the proxy is stopped right before it sends a request on
   };
   void set_troubles(Troubles troubles) { troubles_ = troubles; }
 
@@ -82,6 +83,8 @@ class SimNet {
   std::shared_ptr<SimPassage> pass(const net::http::RequestHead& head, const std::string& body);
   void travel();
   bool loses(const char* what);
+  // SIGSTOP, for up to a minute and a half, of whoever asks.
+  void may_stop();
 
  private:
   bool chance(unsigned per_thousand, const char* fault);

@@ -418,7 +418,7 @@ void SimSite::calm() {
   none.loses_tails = plan_.network.loses_tails;
   store_->set_plan(none);
   disk_.set_troubles({.stall = 0});
-  net_.set_troubles({.lose = 0, .slow = 0, .work = 0});
+  net_.set_troubles({.lose = 0, .slow = 0, .work = 0, .stop = 0});
   if (git_) {
     git_->set_troubles({.lose = 0, .slow = 0, .late = 0, .locked = 0, .refused = 0, .cut = 0});
   }

@@ -196,7 +196,8 @@ class SimSite {
   std::vector<holder::SealStep> seals(SimOffice& office, const guard::Pass& pass);
   void hold_once(SimOffice& office, os::Signals& signals);
   int edit(const std::vector<std::string>& environment, bool escaped);
-  bool edit_once(const guard::Pass& pass, const std::string& file, api::Fences& fences);
+  bool edit_once(const guard::Pass& pass, const std::string& file, api::Fences& fences,
+                 bool& written);
   Status seal_by_words(SimOffice& office, const guard::Pass& pass, const std::string& target,
                        const std::string& file);
   Status seal_by_hand(SimOffice& office, const guard::Pass& pass, const std::string& file);
