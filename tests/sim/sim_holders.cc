@@ -245,7 +245,9 @@ bool SimSite::edit_once(const guard::Pass& pass, const std::string& file, api::F
       return true;
     }
     if (answer) {
-      laws_->fenced(file, pass.token);
+      // A use is no fence: where a backup made a token come twice, its second holder may write.
+      const bool used = std::get<guard::Refused>(*answer).verdict == core::Verdict::Used;
+      if (!used) laws_->fenced(file, pass.token);
       if (!once) laws_->write_refused(file, body);
       return false;
     }
