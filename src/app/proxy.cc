@@ -70,12 +70,13 @@ ProxyEnd watch_over(const Watching& w) {
   }
 }
 
-Result<ProxyEnd> admit(Opened& opened, const Clock& clock, Random& random, os::Signals& signals,
-                       const ProxyRun& run, guard::http::Proxy& proxy, const holder::Taken& taken) {
+Result<ProxyEnd> admit(const ProxyStore& store, const Clock& clock, Random& random,
+                       os::Signals& signals, const ProxyRun& run, guard::http::Proxy& proxy,
+                       const holder::Taken& taken) {
   const core::HoldSettings settings{.ttl = run.ttl,
                                     .grace = core::default_grace(run.ttl),
                                     .margin = core::default_margin(run.ttl)};
-  holder::Keeper keeper(opened.leases(), clock, random, settings, taken.kept);
+  holder::Keeper keeper(store.leases, clock, random, settings, taken.kept);
   // What the keeper learns is passed on before anybody else knows of it.
   auto thread =
       holder::KeeperThread::make(keeper,
@@ -91,7 +92,7 @@ Result<ProxyEnd> admit(Opened& opened, const Clock& clock, Random& random, os::S
   if (!thread) return thread.error();
   if (auto started = (*thread)->start(); !started) return started.error();
   const api::Grip& grip = taken.kept.front().grip;
-  auto watch = opened.leases().watch(grip.resource);
+  auto watch = store.leases.watch(grip.resource);
   run.say(cat("admitting under the lease ", quoted(grip.resource.text()), ", token ",
               grip.token.number()));
   ProxyEnd end =
@@ -105,7 +106,7 @@ Result<ProxyEnd> admit(Opened& opened, const Clock& clock, Random& random, os::S
   (*thread)->stop();
   // What was cut may still be at work at the upstream: then the lease runs out by itself.
   if (!end.clean) return end;
-  if (auto released = opened.leases().release(grip, false); !released) {
+  if (auto released = store.leases.release(grip, false); !released) {
     end.trouble = released.error().message;
   }
   return end;
@@ -123,16 +124,16 @@ Result<std::vector<guard::CheckLine>> check_proxy(const guard::Target& target,
 
 }  // namespace
 
-Result<ProxyEnd> run_proxy(Opened& opened, const Clock& clock, Random& random, os::Signals& signals,
-                           const ProxyRun& run) {
+Result<ProxyEnd> run_proxy(const ProxyStore& store, const Clock& clock, Random& random,
+                           os::Signals& signals, const ProxyRun& run) {
   auto request = take_request(run);
   if (!request) return request.error();
-  if (auto ok = refuse_mixture(opened.leases(), run); !ok) return ok.error();
+  if (auto ok = refuse_mixture(store.leases, run); !ok) return ok.error();
   guard::http::ProxyRequest asked = run.proxy;
-  asked.fences = &opened.fences();
-  asked.refused = [&opened, &clock](const guard::Refused& refused, const guard::Pass& pass) {
+  asked.fences = &store.fences;
+  asked.refused = [&store, &clock](const guard::Refused& refused, const guard::Pass& pass) {
     // The request was refused either way.
-    (void)record_refusal(opened.events(), clock, refused, pass);
+    (void)record_refusal(store.events, clock, refused, pass);
   };
   auto proxy = open_module_proxy(asked, clock);
   if (!proxy) return proxy.error();
@@ -147,7 +148,7 @@ Result<ProxyEnd> run_proxy(Opened& opened, const Clock& clock, Random& random, o
         return stop ? std::optional(got->number) : std::nullopt;
       }};
   auto answer = holder::take(
-      opened.leases(), clock, random, *request, interruptions, [&](const api::Refused& by) {
+      store.leases, clock, random, *request, interruptions, [&](const api::Refused& by) {
         run.say(cat("standing by: ", quoted(by.lease.owner.text()), " admits"));
       });
   if (!answer) return answer.error();
@@ -156,7 +157,7 @@ Result<ProxyEnd> run_proxy(Opened& opened, const Clock& clock, Random& random, o
   }
   const auto* taken = std::get_if<holder::Taken>(&*answer);
   if (taken == nullptr) return unavailable("the lease was not to be had");
-  return admit(opened, clock, random, signals, run, **proxy, *taken);
+  return admit(store, clock, random, signals, run, **proxy, *taken);
 }
 
 guard::Guard proxy_guard() {

@@ -5,8 +5,9 @@
 #include <optional>
 #include <string>
 
-#include "api/lease.h"
-#include "app/opened.h"
+#include "api/events.h"
+#include "api/fences.h"
+#include "api/leases.h"
 #include "base/random.h"
 #include "guard/http/proxy.h"
 #include "guard/targets.h"
@@ -28,9 +29,16 @@ struct ProxyEnd {
   std::string trouble;
 };
 
+// What it asks of the store.
+struct ProxyStore {
+  api::Leases& leases;
+  api::Fences& fences;
+  api::Events& events;
+};
+
 // Returns when a signal tells it to stop, or when the lease is lost.
-Result<ProxyEnd> run_proxy(Opened& opened, const Clock& clock, Random& random, os::Signals& signals,
-                           const ProxyRun& run);
+Result<ProxyEnd> run_proxy(const ProxyStore& store, const Clock& clock, Random& random,
+                           os::Signals& signals, const ProxyRun& run);
 
 guard::Guard proxy_guard();
 

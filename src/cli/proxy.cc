@@ -117,7 +117,8 @@ int proxy_command(Session& session) {
   if (run->proxy.warn) {
     session.warn("STINT_GUARD=warn, UNSAFE: what would be refused is forwarded and recorded");
   }
-  auto end = app::run_proxy(**opened, session.clock(), session.random(), *signals, *run);
+  auto end = app::run_proxy({(*opened)->leases(), (*opened)->fences(), (*opened)->events()},
+                            session.clock(), session.random(), *signals, *run);
   if (!end) return session.fail(end.error());
   if (end->signal == 0) {
     session.warn(cat("the proxy's lease is lost, and it admits nothing more",

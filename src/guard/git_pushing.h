@@ -33,6 +33,7 @@ class Pushing {
   Status judge();
   Result<PushFate> send();
   Result<PushFate> settle();
+  Result<PushFate> landed_before();
   Result<PushFate> settled_past(const PushEnd& fresh);
   Result<PushFate> look_again(PushFate guessed);
   // Whether the branch at the server has what was pushed.

@@ -1,5 +1,6 @@
 // How a fenced push ends: what is found out when it got no answer, and what is told.
 #include <algorithm>
+#include <vector>
 
 #include "base/text.h"
 #include "guard/git_pushing.h"
@@ -19,13 +20,18 @@ Result<PushFate> Pushing::settle() {
       GitRemote(remote_.git().at_least(std::min(push_.limit, kSettleWithin)), remote_.place());
   if (auto ok = know_the_server(); !ok) return PushFate::Unknown;
   const std::string lost = last_;
+  std::vector<PushEnd> sent;
   for (int i = 0; i < kMostSettles; ++i) {
     auto fresh = next_fence(*standing_.fence, push_.pass);
     ++fresh.seq;
     auto end = remote_.push({.expected = standing_.oid, .fence = fresh, .limit = Git::kShort});
     if (!end) return PushFate::Unknown;
     if (end->fate == PushFate::Landed) return settled_past(*end);
+    sent.push_back(std::move(*end));
     auto oid = remote_.oid_at_server(ref_);
+    // One of ours, whose answer was lost as well.
+    const auto ours = oid ? std::ranges::find(sent, *oid, &PushEnd::oid) : sent.end();
+    if (ours != sent.end()) return settled_past(*ours);
     if (oid && *oid == lost) {
       // LAW: then it had landed. But a branch that it makes is put in place after the fence: the
       // same push again, from there, tells and mends it.
@@ -35,12 +41,22 @@ Result<PushFate> Pushing::settle() {
     }
     if (oid && *oid != standing_.oid) {
       // Somebody's later fence stands there: our lost push is dead or was followed.
-      if (branch_has() == Has::Yes) return PushFate::Landed;
+      if (branch_has() == Has::Yes) return landed_before();
       return not_told("the fence has moved on since");
     }
     os::pause_for(kBetweenTries * (1 << i));  // what lost the answer may still be going on
   }
   return PushFate::Unknown;
+}
+
+// The branch has what was pushed, and a later fence stands there. Mode once: if that is still this
+// token's, the use may not be in it; the same push again puts it there.
+Result<PushFate> Pushing::landed_before() {
+  if (!raised_) return PushFate::Landed;
+  auto there = remote_.read();
+  if (!there) return PushFate::Unknown;
+  const bool ours = there->fence && is_ours(*there->fence, push_.pass) == Ours::Yes;
+  return ours ? PushFate::Moved : PushFate::Landed;
 }
 
 // The fence was moved past the lost push.

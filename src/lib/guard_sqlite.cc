@@ -1,122 +1,14 @@
 // stint::guard::admit and seal on the user's own SQLite connection.
-//
-// G5: the write lock of the database is taken before the fence is read and kept by the user's
-// transaction, so that what was judged stands until its writes are committed.
 #include "stint/guard_sqlite.h"
 
 #include "base/text.h"
-#include "guard/guard.h"
+#include "guard/sqlite_guard.h"
 #include "guard/words.h"
 #include "lib/client_state.h"
 #include "lib/inside.h"
 
 namespace stint::guard::detail {
 namespace {
-
-constexpr const char* kTable =
-    "CREATE TABLE IF NOT EXISTS main.stint_fences (resource TEXT PRIMARY KEY NOT NULL, generation "
-    "TEXT NOT NULL, token INTEGER NOT NULL, used INTEGER NOT NULL, key TEXT NOT NULL, digest TEXT "
-    "NOT NULL) WITHOUT ROWID";
-// Changes nothing, and takes the write lock.
-constexpr const char* kLock = "UPDATE main.stint_fences SET token = token WHERE false";
-constexpr const char* kRead =
-    "SELECT generation, token, used, key, digest FROM main.stint_fences WHERE resource = ?1";
-constexpr const char* kWrite =
-    "INSERT INTO main.stint_fences (resource, generation, token, used, key, digest) VALUES (?1, "
-    "?2, "
-    "?3, ?4, ?5, ?6) ON CONFLICT (resource) DO UPDATE SET generation = ?2, token = ?3, used = ?4, "
-    "key = ?5, digest = ?6";
-
-class Database {
- public:
-  Database(const SqliteCalls& calls, sqlite3* db) : calls_(calls), db_(db) {}
-
-  bool in_transaction() const { return calls_.get_autocommit(db_) == 0; }
-
-  Error fault(std::string_view doing) const {
-    return unavailable(cat("while ", doing, " in your database: ", printable(calls_.errmsg(db_)),
-                           "; roll back: nothing was admitted"));
-  }
-
-  Status run(const char* sql, std::string_view doing) {
-    sqlite3_stmt* statement = nullptr;
-    const bool good = calls_.prepare(db_, sql, -1, &statement, nullptr) == SQLITE_OK &&
-                      calls_.step(statement) == SQLITE_DONE;
-    // The error must be told before another call changes it.
-    const Status out = good ? Status() : Status(fault(doing));
-    calls_.finalize(statement);
-    return out;
-  }
-
-  Result<std::optional<core::Fence>> fence(const std::string& resource) {
-    sqlite3_stmt* statement = nullptr;
-    if (calls_.prepare(db_, kRead, -1, &statement, nullptr) != SQLITE_OK ||
-        bind(statement, 1, resource) != SQLITE_OK) {
-      const Error error = fault("reading the fence");
-      calls_.finalize(statement);
-      return error;
-    }
-    const int code = calls_.step(statement);
-    Result<std::optional<core::Fence>> out = std::optional<core::Fence>();
-    if (code == SQLITE_ROW) {
-      out = read_row(statement, resource);
-    } else if (code != SQLITE_DONE) {
-      out = fault("reading the fence");
-    }
-    calls_.finalize(statement);
-    return out;
-  }
-
-  Status raise(const core::Fence& fence) {
-    sqlite3_stmt* statement = nullptr;
-    const bool good =
-        calls_.prepare(db_, kWrite, -1, &statement, nullptr) == SQLITE_OK &&
-        bind(statement, 1, fence.resource) == SQLITE_OK &&
-        bind(statement, 2, fence.generation.hex()) == SQLITE_OK &&
-        calls_.bind_int64(statement, 3, static_cast<sqlite3_int64>(fence.token.number())) ==
-            SQLITE_OK &&
-        calls_.bind_int64(statement, 4, fence.used ? 1 : 0) == SQLITE_OK &&
-        bind(statement, 5, fence.key) == SQLITE_OK &&
-        bind(statement, 6, fence.digest) == SQLITE_OK && calls_.step(statement) == SQLITE_DONE;
-    const Status out = good ? Status() : Status(fault("raising the fence"));
-    calls_.finalize(statement);
-    return out;
-  }
-
- private:
-  int bind(sqlite3_stmt* statement, int place, const std::string& text) const {
-    // Bound before the statement is run and finalised: the text outlives both.
-    return calls_.bind_text(statement, place, text.data(), static_cast<int>(text.size()), nullptr);
-  }
-  std::string text(sqlite3_stmt* statement, int column) const {
-    const auto* bytes = reinterpret_cast<const char*>(calls_.column_text(statement, column));
-    if (bytes == nullptr) return {};
-    return {bytes, static_cast<std::size_t>(calls_.column_bytes(statement, column))};
-  }
-  Result<std::optional<core::Fence>> read_row(sqlite3_stmt* statement,
-                                              const std::string& resource) const {
-    const auto generation = Generation::parse(text(statement, 0));
-    const sqlite3_int64 token = calls_.column_int64(statement, 1);
-    const sqlite3_int64 used = calls_.column_int64(statement, 2);
-    const bool whole = calls_.column_type(statement, 1) == SQLITE_INTEGER &&
-                       calls_.column_type(statement, 2) == SQLITE_INTEGER && token > 0 &&
-                       static_cast<std::uint64_t>(token) <= Token::kMax && (used == 0 || used == 1);
-    if (!generation || !whole) {
-      return unavailable(cat("the fence of ", quoted(resource),
-                             " in stint_fences is damaged; nothing is admitted until an operator "
-                             "has looked at it"));
-    }
-    return std::optional(core::Fence{.generation = *generation,
-                                     .resource = resource,
-                                     .token = Token(static_cast<std::uint64_t>(token)),
-                                     .used = used == 1,
-                                     .key = text(statement, 3),
-                                     .digest = text(statement, 4)});
-  }
-
-  const SqliteCalls& calls_;
-  sqlite3* const db_;
-};
 
 Result<Pass> pass_of(const SqlitePass& given) {
   auto resource = ResourceName::parse(given.resource);
@@ -134,63 +26,30 @@ Result<Pass> pass_of(const SqlitePass& given) {
               .require_live = false};
 }
 
-SqliteAnswer answer_of(const core::FenceDecision& decision, const Refused& why, const Pass& pass,
-                       bool sealing) {
-  switch (decision.verdict) {
-    case core::Verdict::Admitted: return SqliteAdmitted{.already = sealing && !decision.fence};
-    case core::Verdict::Done: return SqliteAdmitted{.already = true};
-    case core::Verdict::AskStore:
-    case core::Verdict::Stale:
-    case core::Verdict::Used:
-    case core::Verdict::NeverIssued:
-    case core::Verdict::NeverGranted:
-    case core::Verdict::Foreign:
-    case core::Verdict::NoToken:
-    case core::Verdict::Restored: break;
+guard::SqliteCalls calls_of(const SqliteCalls& calls) {
+  return {.prepare = calls.prepare,
+          .bind_text = calls.bind_text,
+          .bind_int64 = calls.bind_int64,
+          .step = calls.step,
+          .finalize = calls.finalize,
+          .column_type = calls.column_type,
+          .column_text = calls.column_text,
+          .column_bytes = calls.column_bytes,
+          .column_int64 = calls.column_int64,
+          .get_autocommit = calls.get_autocommit,
+          .errmsg = calls.errmsg};
+}
+
+SqliteAnswer answer_of(const Result<SqliteVerdict>& verdict, const Pass& pass) {
+  if (!verdict) return verdict.error();
+  if (const auto* let = std::get_if<SqliteLet>(&*verdict)) {
+    return SqliteAdmitted{.already = let->already};
   }
+  const Refused& why = std::get<Refused>(*verdict);
   const Error words = error_of(why, pass);
   return SqliteRefused{.code = words.code,
                        .message = words.message,
                        .fence = why.fence ? why.fence->token.number() : 0};
-}
-
-using Judge = Result<core::FenceDecision> (*)(const std::optional<core::Fence>&, const SqlitePass&,
-                                              const Pass&, api::Fences*, Refused*);
-
-Result<core::FenceDecision> write_judge(const std::optional<core::Fence>& fence,
-                                        const SqlitePass& given, const Pass& pass,
-                                        api::Fences* fences, Refused* why) {
-  // Who calls this wants to be guarded, also where nothing was sealed yet.
-  if (!pass.token.issued()) {
-    why->verdict = core::Verdict::NoToken;
-    why->fence = fence;
-    return core::FenceDecision{core::Verdict::NoToken, std::nullopt};
-  }
-  return judge_write(fence, pass, given.digest, fences, why);
-}
-
-Result<core::FenceDecision> seal_judge(const std::optional<core::Fence>& fence,
-                                       const SqlitePass& /*given*/, const Pass& pass,
-                                       api::Fences* fences, Refused* why) {
-  return judge_seal(fence, {.pass = pass, .by_order = false, .adopt = {}}, fences, why);
-}
-
-// Inside a transaction: the lock, the fence, the law, the fence's new state.
-SqliteAnswer decide(Database& db, const SqlitePass& given, const Pass& pass, const Client* client,
-                    Judge judge) {
-  if (auto made = db.run(kTable, "making stint_fences"); !made) return made.error();
-  if (auto locked = db.run(kLock, "taking the write lock"); !locked) return locked.error();
-  auto fence = db.fence(given.resource);
-  if (!fence) return fence.error();
-  Refused why;
-  why.target = "stint_fences";
-  api::Fences* fences = client == nullptr ? nullptr : &lib::Inside::state(*client).opened->fences();
-  auto decision = judge(*fence, given, pass, fences, &why);
-  if (!decision) return decision.error();
-  if (decision->fence) {
-    if (auto raised = db.raise(*decision->fence); !raised) return raised.error();
-  }
-  return answer_of(*decision, why, pass, judge == seal_judge);
 }
 
 }  // namespace
@@ -199,40 +58,16 @@ SqliteAnswer admit(const SqliteCalls& calls, sqlite3* db, const SqlitePass& give
                    const Client* client) {
   auto pass = pass_of(given);
   if (!pass) return pass.error();
-  Database database(calls, db);
-  if (!database.in_transaction()) {
-    return invalid(
-        "admit() belongs into the transaction that writes: BEGIN IMMEDIATE, admit(), your "
-        "statements, COMMIT");
-  }
-  return decide(database, given, *pass, client, write_judge);
+  api::Fences* fences = client == nullptr ? nullptr : &lib::Inside::state(*client).opened->fences();
+  return answer_of(admit_sqlite(calls_of(calls), db, *pass, given.digest, fences), *pass);
 }
 
 SqliteAnswer seal(const SqliteCalls& calls, sqlite3* db, const SqlitePass& given,
                   const Client& client) {
   auto pass = pass_of(given);
   if (!pass) return pass.error();
-  Database database(calls, db);
-  if (database.in_transaction()) return decide(database, given, *pass, &client, seal_judge);
-  if (auto begun = database.run("BEGIN IMMEDIATE", "beginning the seal"); !begun) {
-    return begun.error();
-  }
-  SqliteAnswer answer = decide(database, given, *pass, &client, seal_judge);
-  if (!answer) {
-    // What SQLite has rolled back by itself cannot be rolled back again.
-    if (database.in_transaction()) {
-      if (auto undone = database.run("ROLLBACK", "undoing the seal"); !undone) {
-        return undone.error();
-      }
-    }
-    return answer;
-  }
-  if (auto committed = database.run("COMMIT", "committing the seal"); !committed) {
-    const bool open = database.in_transaction();
-    if (open && database.run("ROLLBACK", "undoing the seal")) return committed.error();
-    return Error{Code::UnknownOutcome, committed.error().message};
-  }
-  return answer;
+  api::Fences& fences = lib::Inside::state(client).opened->fences();
+  return answer_of(seal_sqlite(calls_of(calls), db, *pass, fences), *pass);
 }
 
 }  // namespace stint::guard::detail

@@ -1,6 +1,7 @@
 // Who plays in the simulation. What they call is production code; what is theirs is only what
 // people and commands do.
 #include "app/guards.h"
+#include "app/proxy.h"
 #include "base/text.h"
 #include "guard/targets.h"
 #include "queue/worker.h"
@@ -122,6 +123,10 @@ void SimSite::cast_all() {
                          return edit(options.environment, escaped);
                        },
                        [this] { return random().below(8) == 0; }});
+  if (plan_.has(SimKind::Text)) {
+    start("h3", "x0", &SimSite::guard_texts);
+    start("h4", "x1", &SimSite::guard_texts);
+  }
   if (plan_.scene != SimScene::Everything) return;
   start("h0", "q0", &SimSite::work);
   start("h1", "q1", &SimSite::work);
@@ -141,6 +146,27 @@ void SimSite::cast_all() {
         jobs(), SimMachine::Chances{}));
     scheduler_.add(*machines_.back(), clock);
   }
+}
+
+// ---- proxies
+
+void SimSite::guard_texts() {
+  auto office = open_office();
+  if (!office) return;
+  const SimProcess& process = *scheduler_.process();
+  auto signals = os::Signals::make();
+  app::ProxyRun run;
+  run.proxy.listen = {"front", 8000};
+  run.proxy.upstream = {"application", 80};
+  run.proxy.drain = options_.hasty ? Millis(0) : SimNet::kDrain;
+  run.proxy.warn = options_.warn;
+  run.proxy.limits.answer_time = seconds(10);  // shorter than the application may take
+  run.owner = Owner::parse(process.name).value();
+  run.say = [this](const std::string& line) { note(cat(scheduler_.process()->name, ": ", line)); };
+  const auto end = app::run_proxy({office->leases, office->fences, office->ledger}, process.clock(),
+                                  random(), *signals, run);
+  note(cat(process.name, " admitted: ", end ? end->trouble : end.error().message));
+  scheduler_.interleave(seconds(1));
 }
 
 // ---- queue
@@ -244,11 +270,12 @@ void SimSite::order_lease(SimOffice& office, const SimFault& order) {
   if (!answer || !std::holds_alternative<api::Held>(*answer)) return;
   const Token token = std::get<api::Held>(*answer).lease.token;
   const auto reports =
-      app::seal_by_order(site_guards(), resource, token, office.leases.generation(), office.fences,
+      app::seal_by_order(app::guards(), resource, token, office.leases.generation(), office.fences,
                          office.ledger, scheduler_.process()->clock());
   if (!reports || !scheduler_.alive()) return;
   for (const app::SealReport& report : *reports) {
-    if (on_disk(report.target) && report.outcome == app::SealReport::Outcome::Sealed) {
+    const bool admits = report.target.starts_with("admit:");
+    if (!admits && report.outcome == app::SealReport::Outcome::Sealed) {
       laws_->seal_told(cat("f", name.substr(1)), token);
     }
   }

@@ -1,9 +1,6 @@
 // Who holds a lease in the simulation, and what runs under it.
 #include "app/guards.h"
 #include "base/text.h"
-#include "guard/directory_guard.h"
-#include "guard/file_guard.h"
-#include "guard/targets.h"
 #include "holder/run.h"
 #include "tests/sim/sim_site.h"
 
@@ -13,29 +10,40 @@ namespace {
 using std::chrono::minutes;
 using std::chrono::seconds;
 
-std::string path_of(const std::string& file) { return cat(SimDisk::kDirectory, '/', file); }
-
-// What is edited under the lease of that name: one artifact is a file, the other one a tree.
+// What is edited under the lease of that name.
 std::string file_of(std::string_view resource) { return cat("f", resource.substr(1)); }
-bool is_tree(const std::string& file) { return file == "f1"; }
 
 }  // namespace
 
-guard::Guards site_guards() {
-  guard::Guards out;
-  out[guard::TargetKind::File].seal = [](const guard::Target& target,
-                                         const guard::SealRequest& request, api::Fences* fences) {
-    return guard::seal_file(target.place, request, fences);
-  };
-  out[guard::TargetKind::Directory].seal =
-      [](const guard::Target& target, const guard::SealRequest& request, api::Fences* fences) {
-        return guard::seal_directory(target.place, request, fences);
-      };
-  out[guard::TargetKind::Admit] = guard::store_guard();
-  return out;
+void SimSite::make_artifacts() {
+  for (std::size_t i = 0; i < plan_.kinds.size(); ++i) {
+    const std::string file = cat("f", i);
+    std::unique_ptr<SimArtifact>& artifact = artifacts_[file];
+    switch (plan_.kinds[i]) {
+      case SimKind::File: artifact = make_file(disk_, file); break;
+      case SimKind::Tree: artifact = make_tree(disk_, file); break;
+      case SimKind::Row:
+        if (!sql_) sql_.emplace();
+        artifact = make_row(scheduler_, *sql_, file);
+        break;
+      case SimKind::Text: artifact = make_text(file); break;
+      case SimKind::Branch:
+        git_.emplace(scheduler_, tally_, nowhere_);
+        artifact = make_branch(scheduler_, *git_, file);
+        break;
+    }
+  }
+  if (sql_) {
+    sql_->on_commit(
+        [this](const std::string& name, const std::string& body) { on_sql_commit(name, body); });
+  }
+  if (git_) {
+    if (options_.blind_git) git_->compare_nothing();
+    git_->on_move([this](const std::string& ref, const std::string& text) { on_ref(ref, text); });
+  }
+  net_.on_write(
+      [this](const net::http::RequestHead& head, const std::string& body) { on_text(head, body); });
 }
-
-bool on_disk(const std::string& target) { return !target.starts_with("admit:"); }
 
 // ---- holders
 
@@ -71,8 +79,9 @@ holder::RunRequest SimSite::any_run(const std::string& name, const std::string& 
 
 std::vector<holder::SealStep> SimSite::seals(SimOffice& office, const guard::Pass& pass) {
   const std::string file = file_of(pass.resource.text());
-  const std::vector<std::string> targets = {cat(is_tree(file) ? "dir:" : "file:", path_of(file)),
-                                            cat("admit:a", file.substr(1))};
+  const std::string words = artifacts_.at(file)->words();
+  std::vector<std::string> targets = {cat("admit:a", file.substr(1))};
+  if (!words.empty()) targets.insert(targets.begin(), words);
   std::vector<holder::SealStep> steps;
   steps.emplace_back([&office, pass, targets]() -> Status {
     auto verdict = office.fences.remember(guard::offer_of(pass, ""), targets);
@@ -80,24 +89,50 @@ std::vector<holder::SealStep> SimSite::seals(SimOffice& office, const guard::Pas
     if (guard::is_refusal(*verdict)) return Error{Code::Stale, "superseded"};
     return {};
   });
+  if (words.empty()) {
+    steps.emplace_back([this, &office, pass, file] { return seal_by_hand(office, pass, file); });
+  }
   for (const std::string& target : targets) {
-    steps.emplace_back([this, &office, pass, target, file]() -> Status {
-      const auto seal = [&](std::optional<guard::SealRequest::Adoption> adopt) {
-        return app::seal_target(site_guards(), target,
-                                {.pass = pass, .by_order = false, .adopt = std::move(adopt)},
-                                office.fences, office.ledger, scheduler_.process()->clock());
-      };
-      auto report = seal({});
-      // A backup that was put back again and again: in the end an operator adopts the target.
-      if (calm_ && report.error.code == Code::Foreign) report = seal({{"drill", "operator"}});
-      note(cat("seal ", target, " with ", pass.token.number(), ": ",
-               static_cast<int>(report.outcome)));
-      if (report.outcome != app::SealReport::Outcome::Sealed) return report.error;
-      if (on_disk(target) && scheduler_.alive()) laws_->seal_told(file, pass.token);
-      return {};
-    });
+    steps.emplace_back(
+        [this, &office, pass, target, file] { return seal_by_words(office, pass, target, file); });
   }
   return steps;
+}
+
+Status SimSite::seal_by_words(SimOffice& office, const guard::Pass& pass, const std::string& target,
+                              const std::string& file) {
+  const auto seal = [&](std::optional<guard::SealRequest::Adoption> adopt) {
+    return app::seal_target(app::guards(), target,
+                            {.pass = pass, .by_order = false, .adopt = std::move(adopt)},
+                            office.fences, office.ledger, scheduler_.process()->clock());
+  };
+  auto report = seal({});
+  // A backup that was put back again and again: in the end an operator adopts the target.
+  if (calm_ && report.error.code == Code::Foreign) report = seal({{"drill", "operator"}});
+  note(cat("seal ", target, " with ", pass.token.number(), ": ", static_cast<int>(report.outcome)));
+  if (report.outcome != app::SealReport::Outcome::Sealed) return report.error;
+  if (!target.starts_with("admit:") && scheduler_.alive()) laws_->seal_told(file, pass.token);
+  return {};
+}
+
+// What no words of ours name: the command's own library does it.
+Status SimSite::seal_by_hand(SimOffice& office, const guard::Pass& pass, const std::string& file) {
+  SimArtifact& artifact = *artifacts_.at(file);
+  auto answer = artifact.seal(pass, office.fences);
+  const auto foreign = [&] {
+    const auto* why = answer ? std::get_if<guard::Refused>(&*answer) : nullptr;
+    return why != nullptr && why->verdict == core::Verdict::Foreign;
+  };
+  if (calm_ && foreign()) {
+    artifact.adopt();
+    answer = artifact.seal(pass, office.fences);
+  }
+  const bool sealed = answer && std::holds_alternative<guard::Sealed>(*answer);
+  note(cat("seal ", file, " with ", pass.token.number(), ": ", sealed ? "sealed" : "not sealed"));
+  if (!answer) return answer.error();
+  if (!sealed) return Error{Code::Stale, "refused"};
+  if (scheduler_.alive()) laws_->seal_told(file, pass.token);
+  return {};
 }
 
 void SimSite::hold_once(SimOffice& office, os::Signals& signals) {
@@ -158,6 +193,7 @@ int SimSite::edit(const std::vector<std::string>& environment, bool escaped) {
                    .claim = Claim::parse(environment[3]).value(),
                    .owner = Owner::parse(environment[4]).value()};
   const Millis ttl(static_cast<std::int64_t>(*parse_digits(environment[5])));
+  pass.warn = options_.warn;
   if (options_.forged_tokens) pass.token = Token(pass.token.number() + 1);
   if (random().below(4) == 0) {
     pass.mode = core::FenceMode::Once;
@@ -169,33 +205,23 @@ int SimSite::edit(const std::vector<std::string>& environment, bool escaped) {
   const std::uint64_t rounds = 1 + random().below(escaped ? 12 : 6);
   bool goes_on = true;
   for (std::uint64_t i = 0; i < rounds && goes_on && scheduler_.alive(); ++i) {
-    goes_on = edit_once(pass, file, fences);
+    bool written = false;
+    goes_on = edit_once(pass, file, fences, written);
     if (scheduler_.alive()) scheduler_.interleave(up_to(ttl));
-    if (pass.mode == core::FenceMode::Once) break;
+    // A second one of mode once is refused; one that came to nothing is not tried again here.
+    if (pass.mode == core::FenceMode::Once && !written) break;
   }
   if (!escaped) laws_->works_no_more(name);
   return goes_on ? 0 : 13;
 }
 
-Result<guard::WriteAnswer> SimSite::write_under_guard(const guard::Pass& pass,
-                                                      const std::string& file,
-                                                      const std::string& body,
-                                                      api::Fences& fences) {
-  if (!is_tree(file)) {
-    return guard::write_file({.path = path_of(file), .body = body}, pass, &fences);
-  }
-  const std::string staged = disk_.prepare(body);
-  auto answer = guard::publish_directory({.path = path_of(file), .staged = staged}, pass, &fences);
-  disk_.put_away(staged);
-  return answer;
-}
-
-bool SimSite::edit_once(const guard::Pass& pass, const std::string& file, api::Fences& fences) {
-  std::string before;
-  std::uint64_t inode = 0;
-  const int failed = disk_.read(file, before, inode);
-  if (failed != 0 && failed != ENOENT) return true;
-  if (failed == 0) laws_->seen(file, before);
+bool SimSite::edit_once(const guard::Pass& pass, const std::string& file, api::Fences& fences,
+                        bool& written) {
+  SimArtifact& artifact = *artifacts_.at(file);
+  const auto found = artifact.read();
+  if (!found || !scheduler_.alive()) return true;
+  const std::string before = found->value_or("");
+  if (*found) laws_->seen(file, before);
   const std::uint64_t version = parse_digits(before.substr(0, before.find(' '))).value_or(0) + 1;
   scheduler_.interleave(up_to(seconds(20)));
   const bool once = pass.mode == core::FenceMode::Once;
@@ -205,8 +231,9 @@ bool SimSite::edit_once(const guard::Pass& pass, const std::string& file, api::F
     const auto gate = fences.admit(cat("admit:a", file.substr(1)), guard::offer_of(pass, ""));
     note(cat("admit: ", gate ? static_cast<int>(gate->verdict) : -1));
   }
-  for (int tries = 0; tries < (once ? 3 : 1) && scheduler_.alive(); ++tries) {
-    const auto answer = write_under_guard(pass, file, body, fences);
+  const int most = once && !artifact.overtakes() ? 3 : 1;
+  for (int tries = 0; tries < most && scheduler_.alive(); ++tries) {
+    const auto answer = artifact.write(pass, body, fences);
     if (!scheduler_.alive()) return false;
     note(cat(scheduler_.process()->name, " writes ", body, ": ",
              !answer                                           ? word(answer.error().code)
@@ -214,14 +241,19 @@ bool SimSite::edit_once(const guard::Pass& pass, const std::string& file, api::F
                                                                : "refused"));
     if (answer && std::holds_alternative<guard::Written>(*answer)) {
       laws_->write_told(file, body, version);
+      written = true;
       return true;
     }
     if (answer) {
-      laws_->fenced(file, pass.token);
+      // A use is no fence: where a backup made a token come twice, its second holder may write.
+      const bool used = std::get<guard::Refused>(*answer).verdict == core::Verdict::Used;
+      if (!used) laws_->fenced(file, pass.token);
       if (!once) laws_->write_refused(file, body);
       return false;
     }
-    if (!once && answer.error().code != Code::UnknownOutcome) laws_->write_refused(file, body);
+    const bool unknown = answer.error().code == Code::UnknownOutcome;
+    if (!once && !unknown) laws_->write_refused(file, body);
+    if (unknown && artifact.overtakes()) return false;
     scheduler_.interleave(up_to(seconds(5)));
   }
   return true;

@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "guard/file_guard.h"
+#include "guard/git_guard.h"
 #include "store/memory/memory_store.h"
 #include "tests/sim/sim_site.h"
 #include "tests/support/issuing_fences.h"
@@ -267,9 +268,45 @@ TEST(SimSite, SeesAStoreThatIgnoresVersions) {
 
 TEST(SimSite, SeesADiskThatLiesAboutSyncs) { EXPECT_TRUE(sees({.lying_disk = true}, {7, 12}, 60)); }
 
-// The classic lost update: a write between the new holder's read and its write.
+// The same where what is edited under the first lease is of that kind.
+bool sees_at(SimKind kind, const SimOptions& options, const std::set<int>& laws,
+             std::uint64_t seeds) {
+  for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+    SimPlan plan = make_plan(seed);
+    const bool kept = plan.scene == SimScene::Everything || plan.scene == SimScene::Leases;
+    if (kind == SimKind::Text && !kept) continue;
+    plan.kinds = {kind, kind == SimKind::Tree ? SimKind::File : SimKind::Tree};
+    for (const std::string& problem : play(plan, options).problems) {
+      const bool there = problem.find("at 'f0'") != problem.npos;
+      if (there && laws.contains(std::stoi(problem))) return true;
+    }
+  }
+  return false;
+}
+
+// STINT_GUARD=warn: the guards write what they would refuse.
+TEST(SimSite, SeesGuardsThatLetEverythingPass) {
+  for (const SimKind kind :
+       {SimKind::File, SimKind::Tree, SimKind::Row, SimKind::Text, SimKind::Branch}) {
+    EXPECT_TRUE(sees_at(kind, {.warn = true}, {8}, 120)) << static_cast<int>(kind);
+  }
+}
+
+// The classic lost update: a write between the new holder's read and its write. (A git push seals
+// by itself, and follows what it was made from.)
 TEST(SimSite, SeesHoldersThatDoNotSealBeforeTheyRead) {
-  EXPECT_TRUE(sees({.without_seal = true}, {9}, 120));
+  for (const SimKind kind : {SimKind::File, SimKind::Tree, SimKind::Row, SimKind::Text}) {
+    EXPECT_TRUE(sees_at(kind, {.without_seal = true}, {9}, 120)) << static_cast<int>(kind);
+  }
+}
+
+// The application may still be at what got no answer.
+TEST(SimSite, SeesProxiesThatDoNotWait) {
+  EXPECT_TRUE(sees_at(SimKind::Text, {.hasty = true}, {8}, 200));
+}
+
+TEST(SimSite, SeesAGitServerThatComparesNothing) {
+  EXPECT_TRUE(sees_at(SimKind::Branch, {.blind_git = true}, {8, 9}, 200));
 }
 
 TEST(SimSite, RepeatsARunBitByBit) {
@@ -304,6 +341,48 @@ TEST(SimDiskPlay, AMarkThatWasMadeAndCalledFailedIsFinishedByTheRepeat) {
         EXPECT_FALSE(disk.peek("f0"));
         EXPECT_TRUE(guard::write_file(write, pass, &fences));
         EXPECT_EQ(disk.peek("f0"), "new");
+        ended = true;
+      },
+      [] {});
+  world.run({.steps = 10'000});
+  EXPECT_TRUE(ended);
+}
+
+// The server died between branch and fence of a write in mode once, and the answer to the push that
+// was to find out was lost too: the use is in the fence all the same, and a second write is
+// refused. G5
+TEST(SimGitPlay, AWriteOfModeOnceWhoseAnswersWereLostIsUsed) {
+  Scheduler world(1);
+  SimOs os(world);
+  SimTally tally;
+  SimDisk disk(world, tally);
+  SimHost& host = world.make_machine("h", world.make_clock());
+  SimGit git(world, tally, host);
+  git.set_troubles({.lose = 0, .slow = 0, .late = 0, .locked = 0, .refused = 0, .cut = 0});
+  IssuingFences fences;
+  fences.issue(1);
+  const auto branch = make_branch(world, git, "f0");
+  bool ended = false;
+  world.start_once(
+      host, "writer",
+      [&] {
+        const auto write = [&](const guard::Pass& pass, const std::string& body) {
+          EXPECT_TRUE(branch->read());
+          return branch->write(pass, body, fences);
+        };
+        guard::Pass pass = pass_with(1);
+        pass.claim = Claim::make(world.random());
+        EXPECT_TRUE(guard::seal_git(branch->words(), {.pass = pass, .adopt = {}}, &fences));
+        const auto first = write(pass, "1");  // the branch is there from now on
+        EXPECT_TRUE(first && std::holds_alternative<guard::Written>(*first));
+        pass.mode = core::FenceMode::Once;
+        pass.key = "key";
+        git.betray(1);
+        const auto second = write(pass, "2");
+        EXPECT_TRUE(second && std::holds_alternative<guard::Written>(*second));
+        const auto third = write(pass, "3");
+        EXPECT_TRUE(third && std::holds_alternative<guard::Refused>(*third));
+        EXPECT_EQ(git.text_at("refs/heads/f0"), "2");
         ended = true;
       },
       [] {});

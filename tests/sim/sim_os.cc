@@ -40,6 +40,13 @@ void SimOs::install(const std::string& command, SimProgram program) {
 }
 const SimProgram& SimOs::program(const std::string& command) const { return programs_.at(command); }
 
+void SimOs::terminate(SimProcess& process) {
+  const auto found = signals_.find(&process);
+  if (found == signals_.end() || process.dead) return;
+  process.signals = 1;
+  signal(found->second);
+}
+
 int SimOs::open_event() {
   events_[++last_fd_] = {};
   return last_fd_;
@@ -143,10 +150,12 @@ ClockName clock_name() { return {"boot", "time", "machine"}; }
 Result<Signals> Signals::make() {
   Signals signals;
   signals.fd_ = Fd(SimOs::present().open_event());
+  SimOs::present().expect_signals(*Scheduler::present().process(), signals.fd_.get());
   return signals;
 }
-// Only those who die are told: a process that ends for good reasons does so by itself here.
+// Those who die are told, and proxies that are to stop.
 std::optional<Signals::Received> Signals::take() {
+  SimOs::present().drain(fd_.get());
   test::SimProcess* process = Scheduler::present().process();
   if (process->signals == 0) return std::nullopt;
   process->signals = 0;

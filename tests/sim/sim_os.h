@@ -39,6 +39,13 @@ class SimOs {
   // Kept until the simulation ends.
   void keep(std::shared_ptr<void> state) { kept_.push_back(std::move(state)); }
 
+  // SIGTERM, for a process that has asked for its signals; to others nothing happens.
+  void terminate(SimProcess& process);
+  void expect_signals(const SimProcess& process, int fd) { signals_[&process] = fd; }
+
+  // By path: see sim_files.cc.
+  std::map<std::string, std::string>& files() { return files_; }
+
   // ---- descriptors
   int open_event();
   void close(int fd);
@@ -56,6 +63,8 @@ class SimOs {
   std::map<std::string, SimProgram> programs_;
   std::map<int, Event> events_;
   std::vector<std::shared_ptr<void>> kept_;
+  std::map<std::string, std::string> files_;
+  std::map<const SimProcess*, int> signals_;  // looked up, never walked over
   int last_fd_;
 };
 

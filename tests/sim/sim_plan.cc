@@ -23,12 +23,14 @@ struct FaultKind {
   std::int64_t most = 0;  // of the amount
   unsigned weight = 1;
   bool everything = false;  // only where queue and scheduler play
+  bool proxies = false;     // only where proxies play
 };
 
 const std::vector<std::string_view> kHosts = {"h0", "h1", "h2"};
 const std::vector<std::string_view> kWorkers = {"w0",       "w1",       "w2",
                                                 "w0/child", "w1/child", "w2/child"};
 const std::vector<std::string_view> kProcesses = {"w0", "w1", "w2", "q0", "q1", "o0", "o1"};
+const std::vector<std::string_view> kProxies = {"x0", "x1"};
 const std::vector<std::string_view> kResources = {"r0", "r1"};
 const std::vector<std::string_view> kOwners = {"r0 w0", "r0 w1", "r0 w2", "r1 w0", "r1 w2"};
 
@@ -55,6 +57,10 @@ const std::vector<FaultKind>& kinds() {
       {"queue_cancel", {"jobs"}, Millis(0), 0, 1, true},
       {"job_pause", {"often"}, minutes(10), 0, 1, true},
       {"job_trigger", {"often", "hourly"}, Millis(0), 0, 2, true},
+      {"pause", kProxies, minutes(3), 0, 5, false, true},
+      {"crash", kProxies, minutes(1), 0, 5, false, true},
+      {"cut_off", kProxies, minutes(2), 0, 3, false, true},
+      {"terminate", kProxies, Millis(0), 0, 4, false, true},
   };
   return all;
 }
@@ -76,6 +82,7 @@ SimFault draw(Random& random, const SimPlan& plan) {
   std::vector<const FaultKind*> bag;
   for (const FaultKind& kind : kinds()) {
     if (kind.everything && plan.scene != SimScene::Everything) continue;
+    if (kind.proxies && !plan.has(SimKind::Text)) continue;
     for (unsigned i = 0; i < kind.weight; ++i) bag.push_back(&kind);
   }
   const FaultKind& kind = *one_of(random, bag);
@@ -142,6 +149,13 @@ SimPlan bare_plan(std::uint64_t seed, Random& random) {
   constexpr SimScene kScenes[] = {SimScene::Everything, SimScene::Leases, SimScene::TailLoss,
                                   SimScene::Everything, SimScene::Restore};
   plan.scene = kScenes[seed % std::size(kScenes)];
+  std::vector<SimKind> kinds = {SimKind::File, SimKind::Tree, SimKind::Row, SimKind::Branch};
+  if (plan.scene == SimScene::Everything || plan.scene == SimScene::Leases) {
+    kinds.push_back(SimKind::Text);
+  }
+  plan.kinds[0] = one_of(random, kinds);
+  std::erase(kinds, plan.kinds[0]);
+  plan.kinds[1] = one_of(random, kinds);
   plan.length = minutes(60 + random.below(120));
   plan.network = draw_network(random);
   plan.network.loses_tails = plan.scene == SimScene::TailLoss;

@@ -1,6 +1,7 @@
 // The faults of one run of the simulation, as data: made from a seed, printed, read back, replayed.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -22,6 +23,9 @@ struct SimTally {
 // not: their records are promised only as long as the store keeps them.
 enum class SimScene { Everything, Leases, TailLoss, Restore };
 
+// What is edited under a lease.
+enum class SimKind { File, Tree, Row, Text, Branch };
+
 struct SimFault {
   // By time since the start; or, if `commit` is not zero, right after that many commits were
   // applied, before anybody has its answer.
@@ -36,6 +40,10 @@ struct SimFault {
 struct SimPlan {
   std::uint64_t seed = 1;
   SimScene scene = SimScene::Everything;
+  // Of the artifacts f0 and f1. A text is behind proxies, whose fences are in the store: not where
+  // that may lose what it acknowledged.
+  std::array<SimKind, 2> kinds = {SimKind::File, SimKind::Tree};
+  bool has(SimKind kind) const { return kinds[0] == kind || kinds[1] == kind; }
   Nanos length{0};
   FaultPlan network;
   std::vector<SimFault> faults;

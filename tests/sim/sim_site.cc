@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "guard/fence_file.h"
+#include "guard/git_fence.h"
 #include "service/fence_records.h"
 
 namespace stint::test {
@@ -24,6 +25,12 @@ std::uint64_t version_of(const std::optional<std::string>& body) {
   return parse_digits(body->substr(0, body->find(' '))).value_or(0);
 }
 
+// The second word of what is written: its writer's.
+Token token_of(const std::string& body) {
+  const auto words = split(body, ' ');
+  return Token(words.size() < 2 ? 0 : parse_digits(words[1]).value_or(0));
+}
+
 }  // namespace
 
 SimSite::SimSite(const SimPlan& plan, const SimOptions& options)
@@ -32,7 +39,10 @@ SimSite::SimSite(const SimPlan& plan, const SimOptions& options)
       scheduler_(plan.seed),
       os_(scheduler_),
       disk_(scheduler_, tally_),
-      store_clock_(scheduler_.make_clock()) {
+      store_clock_(scheduler_.make_clock()),
+      // It lives by no host's clock: a frozen host does not stop the faults.
+      nowhere_(scheduler_.make_machine("nowhere", store_clock_)),
+      net_(scheduler_, tally_, nowhere_) {
   scheduler_.keep_trace(options.keep_trace);
   store_.emplace(scheduler_, store_clock_, plan.network, options.sabotage);
   laws_.emplace(scheduler_, store_->truth(), store_clock_);
@@ -42,7 +52,10 @@ SimSite::SimSite(const SimPlan& plan, const SimOptions& options)
     return static_cast<std::int64_t>(random().below(2 * kMostDrift + 1)) - kMostDrift;
   };
   store_clock_.drift(any_drift());
-  for (const std::string name : {"h0", "h1", "h2"}) {
+  std::vector<std::string> hosts = {"h0", "h1", "h2"};
+  // A machine that is paused from outside does not know it: there no proxy can keep its promise.
+  if (plan.has(SimKind::Text)) hosts.insert(hosts.end(), {"h3", "h4"});
+  for (const std::string& name : hosts) {
     SimClock& clock = scheduler_.make_clock();
     clock.drift(any_drift());
     clock.step_wall(Millis(random().below(600'000)) - Millis(300'000));
@@ -65,11 +78,10 @@ SimSite::SimSite(const SimPlan& plan, const SimOptions& options)
     if (fault.commit != 0) by_commit_.push_back(fault);
   }
   std::ranges::reverse(by_commit_);  // the next one last
+  make_artifacts();
   cast_all();
   store_->set_faulty(true);
-  maker_ = &scheduler_.start(*hosts_["h0"].host, "faults", [this] { make_faults(); });
-  // It lives by no host's clock: a frozen host does not stop the faults.
-  maker_->machine = &scheduler_.make_machine("nowhere", store_clock_);
+  maker_ = &scheduler_.start(nowhere_, "faults", [this] { make_faults(); });
 }
 
 SimSite::~SimSite() {
@@ -97,6 +109,11 @@ void SimSite::observe(const std::vector<store::Step>& steps) {
     if (step.key.starts_with(service::kFencePrefix)) {
       const auto fence = service::decode_fence(step.value);
       laws_->fence_moved(step.key, fence->token);
+      const std::size_t resource = step.key.rfind("#r");
+      const bool proxies = step.key.starts_with(cat(service::kFencePrefix, "proxy:"));
+      if (proxies && resource != step.key.npos) {
+        laws_->sealed(cat("f", step.key.substr(resource + 2)), fence->token);
+      }
     }
     const bool ended = step.key.starts_with("ended/");
     if (!ended && !step.key.starts_with("ready/") && !step.key.starts_with("later/")) continue;
@@ -116,40 +133,92 @@ void SimSite::observe(const std::vector<store::Step>& steps) {
   }
 }
 
+// The resource that guards it has the same number.
+void SimSite::landed(const std::string& file, SimLaws::Landing landing) {
+  note(cat("landed ", landing.body));
+  landing.resource = cat("r", file.substr(1));
+  landing.version = version_of(landing.body);
+  laws_->landed(file, landing);
+  const std::size_t key = landing.body.find(" once ");
+  if (key != landing.body.npos) laws_->completed(cat(file, landing.body.substr(key)), landing.body);
+}
+
 // A fence got its name, a stage took the file's place, or (both empty) the power came back.
 void SimSite::on_name(const std::string& from, const std::string& to) {
-  for (const std::string file : {"f0", "f1"}) {
-    Token highest;
-    for (const std::string& name : disk_.names()) {
-      const auto parsed = guard::parse_beside(file, name);
-      if (!parsed || !*parsed || (*parsed)->kind != guard::Beside::Fence) continue;
-      highest = std::max(highest, (*parsed)->token);
-    }
-    if (from.empty() && to.empty()) {
-      laws_->came_back(file, highest, version_of(disk_.peek(file)));
-      continue;
-    }
-    const auto came = guard::parse_beside(file, to);
-    if (came && *came && (*came)->kind == guard::Beside::Fence) {
-      laws_->sealed(file, (*came)->token);
-      fences_[cat(file, ' ', (*came)->token.number())] = disk_.last_inode();
-      note(cat("sealed ", file, " with ", (*came)->token.number()));
-    }
-    if (to != file) continue;
-    const auto stage = guard::parse_beside(file, from);
-    CHECK(stage && *stage, "only stages take a file's place");
-    const std::string body = *disk_.peek(file);
-    note(cat("landed ", body));
-    laws_->landed(file,
-                  {.resource = cat("r", file.substr(1)),
-                   .token = (*stage)->token,
-                   .version = version_of(body),
-                   .body = body,
-                   .standing = highest,
-                   .staged_first = disk_.inode(file) <= fences_[cat(file, ' ', highest.number())]});
-    const std::size_t key = body.find(" once ");
-    if (key != body.npos) laws_->completed(cat(file, body.substr(key)), body);
+  for (std::size_t i = 0; i < plan_.kinds.size(); ++i) {
+    const SimKind kind = plan_.kinds[i];
+    if (kind == SimKind::File || kind == SimKind::Tree) on_name_of(cat("f", i), from, to);
   }
+}
+
+void SimSite::on_name_of(const std::string& file, const std::string& from, const std::string& to) {
+  Token highest;
+  for (const std::string& name : disk_.names()) {
+    const auto parsed = guard::parse_beside(file, name);
+    if (!parsed || !*parsed || (*parsed)->kind != guard::Beside::Fence) continue;
+    highest = std::max(highest, (*parsed)->token);
+  }
+  if (from.empty() && to.empty()) {
+    laws_->came_back(file, highest, version_of(disk_.peek(file)));
+    return;
+  }
+  const auto came = guard::parse_beside(file, to);
+  if (came && *came && (*came)->kind == guard::Beside::Fence) {
+    laws_->sealed(file, (*came)->token);
+    fences_[cat(file, ' ', (*came)->token.number())] = disk_.last_inode();
+    note(cat("sealed ", file, " with ", (*came)->token.number()));
+  }
+  if (to != file) return;
+  const auto stage = guard::parse_beside(file, from);
+  CHECK(stage && *stage, "only stages take a file's place");
+  landed(file, {.resource = {},
+                .token = (*stage)->token,
+                .body = *disk_.peek(file),
+                .standing = highest,
+                .staged_first = disk_.inode(file) <= fences_[cat(file, ' ', highest.number())]});
+}
+
+// A seal, or a write with its fence, was committed.
+void SimSite::on_sql_commit(const std::string& name, const std::string& body) {
+  for (std::size_t i = 0; i < plan_.kinds.size(); ++i) {
+    if (plan_.kinds[i] != SimKind::Row) continue;
+    const std::string file = cat("f", i);
+    const Token fence = sql_->fence(cat("r", i));
+    if (name.empty()) {
+      laws_->sealed(file, fence);
+      note(cat("sealed ", file, " with ", fence.number()));
+    } else if (name == file) {
+      landed(file, {.resource = {}, .token = token_of(body), .body = body, .standing = fence});
+    }
+  }
+}
+
+// A fence or a branch of the git server moved.
+void SimSite::on_ref(const std::string& ref, const std::string& text) {
+  if (ref.starts_with(guard::kFencePrefix)) {
+    const auto fence = guard::parse_git_fence(text);
+    CHECK(fence, "a fence that can be read");
+    const std::string file = cat("f", fence->fence.resource.substr(1));
+    laws_->sealed(file, fence->fence.token);
+    note(cat("sealed ", file, " with ", fence->fence.token.number()));
+    return;
+  }
+  const std::string file = ref.substr(ref.rfind('/') + 1);
+  const auto fence =
+      guard::parse_git_fence(git_->text_at(cat(guard::kFencePrefix, "r", file.substr(1))));
+  landed(file, {.resource = {},
+                .token = token_of(text),
+                .body = text,
+                .standing = fence ? fence->fence.token : Token()});
+}
+
+// What was let through before a seal may be carried out until somebody was told of the seal.
+void SimSite::on_text(const net::http::RequestHead& head, const std::string& body) {
+  landed(head.target.substr(1), {.resource = {},
+                                 .token = token_of(body),
+                                 .body = body,
+                                 .standing = Token(),
+                                 .staged_first = true});
 }
 
 // ---- faults
@@ -179,7 +248,8 @@ void SimSite::strike(const SimFault& fault) {
   note(cat("FAULT ", real.what, " of ", real.whom, " for ", real.length.count()));
   tally_.fault(real.what);
   if (strike_host(real) || strike_ground(real)) return;
-  if (real.what == "pause" || real.what == "crash" || real.what == "cut_off") {
+  constexpr std::string_view kOfProcesses[] = {"pause", "crash", "cut_off", "terminate"};
+  if (std::ranges::find(kOfProcesses, real.what) != std::end(kOfProcesses)) {
     if (SimProcess* process = find(real.whom)) strike_process(real, *process);
     return;
   }
@@ -195,6 +265,7 @@ void SimSite::crash(SimProcess& process, Nanos away) {
 void SimSite::strike_process(const SimFault& fault, SimProcess& process) {
   if (fault.what == "pause") scheduler_.freeze(process, fault.length);
   if (fault.what == "crash") crash(process, fault.length);
+  if (fault.what == "terminate") os_.terminate(process);
   if (fault.what == "cut_off") cut_off_[process.name] = scheduler_.now() + fault.length;
 }
 
@@ -272,7 +343,7 @@ bool SimSite::strike_ground(const SimFault& fault) {
 
 void SimSite::later(Nanos after, std::function<void()> what) {
   scheduler_.start_once(
-      *maker_->machine, "later",
+      nowhere_, "later",
       [this, after, what = std::move(what)] {
         scheduler_.interleave(after);
         if (scheduler_.alive()) what();
@@ -347,6 +418,10 @@ void SimSite::calm() {
   none.loses_tails = plan_.network.loses_tails;
   store_->set_plan(none);
   disk_.set_troubles({.stall = 0});
+  net_.set_troubles({.lose = 0, .slow = 0, .work = 0, .stop = 0});
+  if (git_) {
+    git_->set_troubles({.lose = 0, .slow = 0, .late = 0, .locked = 0, .refused = 0, .cut = 0});
+  }
   for (auto& [name, host] : hosts_) host.host->frozen_until = scheduler_.now();
   for (auto& [name, process] : processes_) process->frozen_until = scheduler_.now();
   for (const auto& machine : machines_) machine->calm();

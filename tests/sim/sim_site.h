@@ -20,9 +20,13 @@
 #include "service/fence_service.h"
 #include "service/lease_service.h"
 #include "service/queue_service.h"
+#include "tests/sim/sim_artifacts.h"
 #include "tests/sim/sim_disk.h"
+#include "tests/sim/sim_git.h"
+#include "tests/sim/sim_net.h"
 #include "tests/sim/sim_os.h"
 #include "tests/sim/sim_plan.h"
+#include "tests/sim/sim_sql.h"
 #include "tests/support/fault_store.h"
 #include "tests/support/sim_laws.h"
 #include "tests/support/sim_machines.h"
@@ -34,6 +38,9 @@ struct SimOptions {
   bool without_seal = false;   // holders do not seal before they read
   bool lying_disk = false;     // syncs do nothing
   bool forged_tokens = false;  // writers show a token that nobody was granted
+  bool warn = false;           // STINT_GUARD=warn: what would be refused is written
+  bool blind_git = false;      // the git server compares nothing
+  bool hasty = false;          // proxies do not wait for what the application may be at
   bool keep_trace = false;
 };
 
@@ -124,10 +131,6 @@ class ToldLeases final : public api::Leases {
 
 class SimSite;
 
-// The guards that have a place in this world, and those of their targets that the disk has.
-guard::Guards site_guards();
-bool on_disk(const std::string& target);
-
 // What one life of a process has open: the production services on the store.
 struct SimOffice {
   SimOffice(SimSite& site, service::Life life, const Clock& clock, SimAnchors& anchors);
@@ -163,6 +166,11 @@ class SimSite {
   // sim_site.cc: the ground, the faults
   void observe(const std::vector<store::Step>& steps);
   void on_name(const std::string& from, const std::string& to);
+  void on_name_of(const std::string& file, const std::string& from, const std::string& to);
+  void on_sql_commit(const std::string& name, const std::string& body);
+  void on_ref(const std::string& ref, const std::string& text);
+  void on_text(const net::http::RequestHead& head, const std::string& body);
+  void landed(const std::string& file, SimLaws::Landing landing);
   void strike(const SimFault& fault);
   void strike_process(const SimFault& fault, SimProcess& process);
   bool strike_host(const SimFault& fault);
@@ -180,15 +188,19 @@ class SimSite {
 
   // sim_cast.cc, sim_holders.cc: who plays
   void cast_all();
+  void make_artifacts();
+  void guard_texts();
   std::unique_ptr<SimOffice> open_office();
   void hold();
   holder::RunRequest any_run(const std::string& name, const std::string& resource);
   std::vector<holder::SealStep> seals(SimOffice& office, const guard::Pass& pass);
   void hold_once(SimOffice& office, os::Signals& signals);
   int edit(const std::vector<std::string>& environment, bool escaped);
-  bool edit_once(const guard::Pass& pass, const std::string& file, api::Fences& fences);
-  Result<guard::WriteAnswer> write_under_guard(const guard::Pass& pass, const std::string& file,
-                                               const std::string& body, api::Fences& fences);
+  bool edit_once(const guard::Pass& pass, const std::string& file, api::Fences& fences,
+                 bool& written);
+  Status seal_by_words(SimOffice& office, const guard::Pass& pass, const std::string& target,
+                       const std::string& file);
+  Status seal_by_hand(SimOffice& office, const guard::Pass& pass, const std::string& file);
   void work();
   void put();
   void operate();
@@ -205,6 +217,11 @@ class SimSite {
   SimOs os_;
   SimDisk disk_;
   SimClock& store_clock_;
+  SimHost& nowhere_;
+  SimNet net_;
+  std::optional<SimSql> sql_;
+  std::optional<SimGit> git_;
+  std::map<std::string, std::unique_ptr<SimArtifact>> artifacts_;
   std::optional<FaultStore> store_;
   std::optional<SimLaws> laws_;
   std::map<std::string, Host> hosts_;

@@ -1,0 +1,207 @@
+// G5: the write lock of the database is taken before the fence is read and kept by the user's
+// transaction, so that what was judged stands until its writes are committed.
+#include "guard/sqlite_guard.h"
+
+#include "base/text.h"
+
+namespace stint::guard {
+namespace {
+
+constexpr const char* kTable =
+    "CREATE TABLE IF NOT EXISTS main.stint_fences (resource TEXT PRIMARY KEY NOT NULL, generation "
+    "TEXT NOT NULL, token INTEGER NOT NULL, used INTEGER NOT NULL, key TEXT NOT NULL, digest TEXT "
+    "NOT NULL) WITHOUT ROWID";
+// Changes nothing, and takes the write lock.
+constexpr const char* kLock = "UPDATE main.stint_fences SET token = token WHERE false";
+constexpr const char* kRead =
+    "SELECT generation, token, used, key, digest FROM main.stint_fences WHERE resource = ?1";
+constexpr const char* kWrite =
+    "INSERT INTO main.stint_fences (resource, generation, token, used, key, digest) VALUES (?1, "
+    "?2, "
+    "?3, ?4, ?5, ?6) ON CONFLICT (resource) DO UPDATE SET generation = ?2, token = ?3, used = ?4, "
+    "key = ?5, digest = ?6";
+
+class Database {
+ public:
+  Database(const SqliteCalls& calls, sqlite3* db) : calls_(calls), db_(db) {}
+
+  bool in_transaction() const { return calls_.get_autocommit(db_) == 0; }
+
+  Error fault(std::string_view doing) const {
+    return unavailable(cat("while ", doing, " in your database: ", printable(calls_.errmsg(db_)),
+                           "; roll back: nothing was admitted"));
+  }
+
+  Status run(const char* sql, std::string_view doing) {
+    sqlite3_stmt* statement = nullptr;
+    const bool good = calls_.prepare(db_, sql, -1, &statement, nullptr) == SQLITE_OK &&
+                      calls_.step(statement) == SQLITE_DONE;
+    // The error must be told before another call changes it.
+    const Status out = good ? Status() : Status(fault(doing));
+    calls_.finalize(statement);
+    return out;
+  }
+
+  Result<std::optional<core::Fence>> fence(const std::string& resource) {
+    sqlite3_stmt* statement = nullptr;
+    if (calls_.prepare(db_, kRead, -1, &statement, nullptr) != SQLITE_OK ||
+        bind(statement, 1, resource) != SQLITE_OK) {
+      const Error error = fault("reading the fence");
+      calls_.finalize(statement);
+      return error;
+    }
+    const int code = calls_.step(statement);
+    Result<std::optional<core::Fence>> out = std::optional<core::Fence>();
+    if (code == SQLITE_ROW) {
+      out = read_row(statement, resource);
+    } else if (code != SQLITE_DONE) {
+      out = fault("reading the fence");
+    }
+    calls_.finalize(statement);
+    return out;
+  }
+
+  Status raise(const core::Fence& fence) {
+    sqlite3_stmt* statement = nullptr;
+    const bool good =
+        calls_.prepare(db_, kWrite, -1, &statement, nullptr) == SQLITE_OK &&
+        bind(statement, 1, fence.resource) == SQLITE_OK &&
+        bind(statement, 2, fence.generation.hex()) == SQLITE_OK &&
+        calls_.bind_int64(statement, 3, static_cast<sqlite3_int64>(fence.token.number())) ==
+            SQLITE_OK &&
+        calls_.bind_int64(statement, 4, fence.used ? 1 : 0) == SQLITE_OK &&
+        bind(statement, 5, fence.key) == SQLITE_OK &&
+        bind(statement, 6, fence.digest) == SQLITE_OK && calls_.step(statement) == SQLITE_DONE;
+    const Status out = good ? Status() : Status(fault("raising the fence"));
+    calls_.finalize(statement);
+    return out;
+  }
+
+ private:
+  int bind(sqlite3_stmt* statement, int place, const std::string& text) const {
+    // Bound before the statement is run and finalised: the text outlives both.
+    return calls_.bind_text(statement, place, text.data(), static_cast<int>(text.size()), nullptr);
+  }
+  std::string text(sqlite3_stmt* statement, int column) const {
+    const auto* bytes = reinterpret_cast<const char*>(calls_.column_text(statement, column));
+    if (bytes == nullptr) return {};
+    return {bytes, static_cast<std::size_t>(calls_.column_bytes(statement, column))};
+  }
+  Result<std::optional<core::Fence>> read_row(sqlite3_stmt* statement,
+                                              const std::string& resource) const {
+    const auto generation = Generation::parse(text(statement, 0));
+    const sqlite3_int64 token = calls_.column_int64(statement, 1);
+    const sqlite3_int64 used = calls_.column_int64(statement, 2);
+    const bool whole = calls_.column_type(statement, 1) == SQLITE_INTEGER &&
+                       calls_.column_type(statement, 2) == SQLITE_INTEGER && token > 0 &&
+                       static_cast<std::uint64_t>(token) <= Token::kMax && (used == 0 || used == 1);
+    if (!generation || !whole) {
+      return unavailable(cat("the fence of ", quoted(resource),
+                             " in stint_fences is damaged; nothing is admitted until an operator "
+                             "has looked at it"));
+    }
+    return std::optional(core::Fence{.generation = *generation,
+                                     .resource = resource,
+                                     .token = Token(static_cast<std::uint64_t>(token)),
+                                     .used = used == 1,
+                                     .key = text(statement, 3),
+                                     .digest = text(statement, 4)});
+  }
+
+  const SqliteCalls& calls_;
+  sqlite3* const db_;
+};
+
+SqliteVerdict verdict_of(const core::FenceDecision& decision, Refused why, bool sealing) {
+  switch (decision.verdict) {
+    case core::Verdict::Admitted: return SqliteLet{.already = sealing && !decision.fence};
+    case core::Verdict::Done: return SqliteLet{.already = true};
+    case core::Verdict::AskStore:
+    case core::Verdict::Stale:
+    case core::Verdict::Used:
+    case core::Verdict::NeverIssued:
+    case core::Verdict::NeverGranted:
+    case core::Verdict::Foreign:
+    case core::Verdict::NoToken:
+    case core::Verdict::Restored: break;
+  }
+  return why;
+}
+
+using Judge = Result<core::FenceDecision> (*)(const std::optional<core::Fence>&, const Pass&,
+                                              const std::string&, api::Fences*, Refused*);
+
+Result<core::FenceDecision> write_judge(const std::optional<core::Fence>& fence, const Pass& pass,
+                                        const std::string& digest, api::Fences* fences,
+                                        Refused* why) {
+  // Who calls this wants to be guarded, also where nothing was sealed yet.
+  if (!pass.token.issued()) {
+    why->verdict = core::Verdict::NoToken;
+    why->fence = fence;
+    return core::FenceDecision{core::Verdict::NoToken, std::nullopt};
+  }
+  return judge_write(fence, pass, digest, fences, why);
+}
+
+Result<core::FenceDecision> seal_judge(const std::optional<core::Fence>& fence, const Pass& pass,
+                                       const std::string& /*digest*/, api::Fences* fences,
+                                       Refused* why) {
+  return judge_seal(fence, {.pass = pass, .by_order = false, .adopt = {}}, fences, why);
+}
+
+// Inside a transaction: the lock, the fence, the law, the fence's new state.
+Result<SqliteVerdict> decide(Database& db, const Pass& pass, const std::string& digest,
+                             api::Fences* fences, Judge judge) {
+  if (auto made = db.run(kTable, "making stint_fences"); !made) return made.error();
+  if (auto locked = db.run(kLock, "taking the write lock"); !locked) return locked.error();
+  auto fence = db.fence(pass.resource.text());
+  if (!fence) return fence.error();
+  Refused why;
+  why.target = "stint_fences";
+  auto decision = judge(*fence, pass, digest, fences, &why);
+  if (!decision) return decision.error();
+  if (decision->fence) {
+    if (auto raised = db.raise(*decision->fence); !raised) return raised.error();
+  }
+  return verdict_of(*decision, std::move(why), judge == seal_judge);
+}
+
+}  // namespace
+
+Result<SqliteVerdict> admit_sqlite(const SqliteCalls& calls, sqlite3* db, const Pass& pass,
+                                   const std::string& digest, api::Fences* fences) {
+  Database database(calls, db);
+  if (!database.in_transaction()) {
+    return invalid(
+        "admit() belongs into the transaction that writes: BEGIN IMMEDIATE, admit(), your "
+        "statements, COMMIT");
+  }
+  return decide(database, pass, digest, fences, write_judge);
+}
+
+Result<SqliteVerdict> seal_sqlite(const SqliteCalls& calls, sqlite3* db, const Pass& pass,
+                                  api::Fences& fences) {
+  Database database(calls, db);
+  if (database.in_transaction()) return decide(database, pass, "", &fences, seal_judge);
+  if (auto begun = database.run("BEGIN IMMEDIATE", "beginning the seal"); !begun) {
+    return begun.error();
+  }
+  auto answer = decide(database, pass, "", &fences, seal_judge);
+  if (!answer || std::holds_alternative<Refused>(*answer)) {
+    // What SQLite has rolled back by itself cannot be rolled back again.
+    if (database.in_transaction()) {
+      if (auto undone = database.run("ROLLBACK", "undoing the seal"); !undone) {
+        return undone.error();
+      }
+    }
+    return answer;
+  }
+  if (auto committed = database.run("COMMIT", "committing the seal"); !committed) {
+    const bool open = database.in_transaction();
+    if (open && database.run("ROLLBACK", "undoing the seal")) return committed.error();
+    return Error{Code::UnknownOutcome, committed.error().message};
+  }
+  return answer;
+}
+
+}  // namespace stint::guard
