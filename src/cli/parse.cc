@@ -55,6 +55,24 @@ bool looks_like_option(const std::string& word) {
          word.substr(0, word.find('=')).find(' ') == std::string::npos;
 }
 
+// The verbs that an option is for, as its help begins: "claim, renew: how long ...". Empty: any, or
+// not only verbs stand there.
+std::vector<std::string_view> verbs_of(const Option& option, const std::string& verbs) {
+  std::vector<std::string_view> out;
+  const std::size_t colon = option.help.find(": ");
+  if (colon == std::string_view::npos) return {};
+  for (std::string_view rest = option.help.substr(0, colon); !rest.empty();) {
+    const std::size_t comma = rest.find(", ");
+    const std::string_view one = rest.substr(0, comma);
+    if (one.find(' ') != one.npos || cat(" ", verbs, " ").find(cat(" ", one, " ")) == verbs.npos) {
+      return {};
+    }
+    out.push_back(one);
+    rest = comma == rest.npos ? std::string_view() : rest.substr(comma + 2);
+  }
+  return out;
+}
+
 }  // namespace
 
 class Parser {
@@ -75,6 +93,7 @@ class Parser {
     }
     if (parsed_.help || parsed_.command == nullptr) return parsed_;
     if (auto ok = check_counts(); !ok) return ok.error();
+    if (auto ok = check_verb(); !ok) return ok.error();
     return parsed_;
   }
 
@@ -157,6 +176,21 @@ class Parser {
     if (count > command.most_operands) {
       return invalid(cat("too many words: ", quoted(parsed_.words.operands_[command.most_operands]),
                          " (usage: stint ", command.name, " ", command.operands, ")"));
+    }
+    return {};
+  }
+
+  // An option of another verb would be taken no notice of.
+  Status check_verb() const {
+    const Command& command = *parsed_.command;
+    if (command.verbs.empty()) return {};
+    const auto& operands = parsed_.words.operands_;
+    const std::string verb = operands.empty() ? std::string() : operands.front();
+    for (const Option& option : command.options) {
+      if (!parsed_.words.has(option.name)) continue;
+      const auto meant = verbs_of(option, std::string(command.verbs));
+      if (meant.empty() || std::ranges::find(meant, verb) != meant.end()) continue;
+      return invalid(cat(option.name, " is for 'stint ", command.name, " ", meant.front(), "'"));
     }
     return {};
   }

@@ -161,6 +161,8 @@ TEST_F(QueueCommand, BadInputIsTwoAndChangesNothing) {
       {"put", "builds", "x", "--requeue", "sometimes"},
       {"claim", "nowhere"},
       {"claim", "builds", "--ttl", "5"},
+      {"put", "builds", "x", "--then", "builds:y"},
+      {"claim", "builds", "--limit", "3"},
       {"claim", "builds", "--ttl", "0s"},
       {"claim", "builds", "--ttl", "50ms"},
       {"put", "builds", "x", "--claim-ttl", "1ms"},
