@@ -89,6 +89,8 @@ SlotStep claim_slot(const Job& job, const SlotGrip& grip) {
                                  .started_at = {}};
   step.after.active->slot.not_before.reset();
   step.after.due.erase(step.after.due.begin() + (found - job.due.begin()));
+  // Nothing is left of what it was assigned: the next slot is for whoever comes first.
+  if (step.after.due.empty()) step.after.due_by.clear();
   return step;
 }
 
@@ -145,6 +147,8 @@ SlotStep skip_slot(const Job& job, const SlotGrip& grip, SlotState why, WallTime
   end_as_failed(*step.ended);
   ++step.after.rows;
   step.after.due.erase(step.after.due.begin() + (found - job.due.begin()));
+  // Nothing is left of what it was assigned: the next slot is for whoever comes first.
+  if (step.after.due.empty()) step.after.due_by.clear();
   return step;
 }
 

@@ -255,6 +255,7 @@ bool adopt_rule(JobDecision& d, const std::optional<Job>& before, const JobRule&
     if (d.outdated) d.outdated->cause = "the schedule was changed";
   }
   job.cursor = std::max(job.cursor, now);  // nor does a changed expression
+  job.due_by.clear();                      // who was to start it may know only the old one
   job.pause.reset();
   d.changed = true;
   d.schedule_changed = true;

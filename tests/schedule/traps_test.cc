@@ -200,6 +200,21 @@ TEST(Trap26, TheSlotOfAChangeOfSchedulersIsNotLost) {
   EXPECT_LT(desk.clock.wall() - desk.launched[0].slot.at, seconds(2));
 }
 
+// It had started what it was assigned: nothing of it is in the way of the next.
+TEST(Trap26, ASchedulerThatComesAfterAnotherStartsTheNextSlotOnTime) {
+  Desk desk;
+  auto a = desk.scheduler("a", {job_of("j", "*/2 * * * * *")});
+  desk.run({a.get()}, seconds(2));
+  ASSERT_EQ(desk.launched.size(), 1U);
+  desk.complete(*a, desk.launched.back());
+  a.reset();
+  auto b = desk.scheduler("b", {job_of("j", "*/2 * * * * *")});
+  desk.run({b.get()}, seconds(2));
+  ASSERT_EQ(desk.launched.size(), 2U);
+  EXPECT_EQ(desk.launched[1].scheduler, "b");
+  EXPECT_LT(desk.launched[1].at - desk.launched[0].at, Nanos(seconds(4)));
+}
+
 TEST(Trap27, WhatRunsIsKnownFromTheLeaseWhicheverSchedulerRunsIt) {
   Desk desk;
   const schedule::JobConfig job = job_of("j", "* * * * *");
