@@ -240,7 +240,10 @@ void QueueService::remember(Settled& settled, const core::ItemVerb& verb, Stored
                        change.alive.op == core::TimerPlan::Op::Extend;
   if (started) {
     if (settled.granted_ttl.count() == 0) settled.granted_ttl = change.alive.length;
-    seen.timers.alive = running(settled.granted_ttl);
+    // It never shortens.   G3
+    const bool extended = change.alive.op == core::TimerPlan::Op::Extend && !seen.assumed;
+    const Millis before = extended ? seen.timers.alive.remaining.value_or(Millis(0)) : Millis(0);
+    seen.timers.alive = running(std::max(settled.granted_ttl, before));
   }
   if (change.pace.op == core::TimerPlan::Op::Stop) seen.timers.pace = {};
   if (change.pace.op == core::TimerPlan::Op::Start) seen.timers.pace = running(change.pace.length);

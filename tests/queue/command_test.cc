@@ -58,6 +58,21 @@ TEST_F(QueueCommand, APayloadThatIsNotTextIsBase64) {
 }
 
 // EVIDENCE-OF: G8
+TEST_F(QueueCommand, ARenewalTellsWhatIsLeft) {
+  for (const bool directory : {false, true}) {
+    if (directory) stint_.use_store(cat("dir:", stint_.dir().file("mount")));
+    ASSERT_EQ(queue({"put", "builds", "x", "--create"}).exit_code, 0);
+    const Finished claimed = queue({"claim", "builds", "--ttl", "1h", "--json"});
+    const std::string id = json_field(claimed.out, "id");
+    const auto left = [&](const std::string& ttl) {
+      const Finished done = queue({"renew", id, "--epoch", "1", "--ttl", ttl, "--json"});
+      return parse_digits(json_field(done.out, "remaining_ms")).value_or(0);
+    };
+    EXPECT_GT(left("5s"), 3'000'000U);  // it never shortens
+    EXPECT_GT(left("2h"), 7'000'000U);
+  }
+}
+
 TEST_F(QueueCommand, AStaleEpochIsTwelveForEveryVerbAndChangesNothing) {
   const std::string id = put("x");
   ASSERT_EQ(queue({"claim", "builds", "--ttl", "100ms"}).exit_code, 0);
