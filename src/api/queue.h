@@ -52,6 +52,7 @@ struct PutAnswer {
   core::ItemId id;
   bool existed = false;   // the unique key was taken by it
   bool replayed = false;  // the answer of an earlier time, to the same idempotency key
+  std::optional<Millis> age = std::nullopt;  // of such a one: how long ago it was given first
 };
 
 // An item as the outside sees it.
@@ -90,6 +91,7 @@ struct ClaimedItem {
   Millis granted_ttl{0};  // how long the claimant may trust it, from before it asked
   std::optional<Nanos> store_time = std::nullopt;
   bool replayed = false;  // claimed earlier, by the same idempotency key; zero ttl: it is over
+  std::optional<Millis> age = std::nullopt;  // as in PutAnswer
 };
 struct EmptyQueue {
   std::optional<Millis> next_in;  // when something may be there, as far as the store can tell
@@ -120,6 +122,7 @@ struct ItemDone {
   Millis granted_ttl{0};
   std::vector<core::ItemId> follow_ups = {};
   std::optional<Nanos> store_time = std::nullopt;
+  std::optional<Millis> age = std::nullopt;  // of a repetition by its idempotency key
 };
 struct ItemLost {
   core::ItemCause cause = core::ItemCause::Expired;

@@ -37,6 +37,10 @@ void put_time(json::object& out, const std::optional<Nanos>& time) {
   if (time) out["store_time_ns"] = cat(time->count());
 }
 
+void put_age(json::object& out, const std::optional<Millis>& age) {
+  if (age) out["age_ms"] = age->count();
+}
+
 json::object limits_object(const core::ItemLimits& limits) {
   json::object out;
   out["max_attempts"] = limits.max_attempts;
@@ -107,6 +111,7 @@ std::string to_json(const PutAnswer& put) {
   out["queue"] = put.id.queue().text();
   out["existed"] = put.existed;
   out["replayed"] = put.replayed;
+  put_age(out, put.age);
   return json::serialize(out);
 }
 
@@ -118,6 +123,7 @@ std::string to_json(const ItemDone& done) {
   out["follow_ups"] = std::move(ids);
   out["granted_ttl_ms"] = done.granted_ttl.count();
   put_time(out, done.store_time);
+  put_age(out, done.age);
   return json::serialize(out);
 }
 
@@ -134,6 +140,7 @@ std::string to_json(const ClaimAnswer& answer) {
   out["granted_ttl_ms"] = claimed.granted_ttl.count();
   out["replayed"] = claimed.replayed;
   put_time(out, claimed.store_time);
+  put_age(out, claimed.age);
   return json::serialize(out);
 }
 

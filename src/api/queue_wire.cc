@@ -236,8 +236,10 @@ Result<PutAnswer> parse_put(const JsonValue& value) {
   JsonFields in(value);
   auto id = read_item_id(in);
   if (!id) return id.error();
-  PutAnswer out{
-      .id = std::move(*id), .existed = in.flag("existed"), .replayed = in.flag("replayed")};
+  PutAnswer out{.id = std::move(*id),
+                .existed = in.flag("existed"),
+                .replayed = in.flag("replayed"),
+                .age = in.maybe_millis("age_ms")};
   return whole(in, std::move(out));
 }
 
@@ -259,7 +261,8 @@ Result<ClaimAnswer> parse_claim(const JsonValue& value) {
   ClaimAnswer out = ClaimedItem{.item = std::move(*item),
                                 .granted_ttl = in.millis("granted_ttl_ms"),
                                 .store_time = read_store_time(in),
-                                .replayed = in.flag("replayed")};
+                                .replayed = in.flag("replayed"),
+                                .age = in.maybe_millis("age_ms")};
   return whole(in, std::move(out));
 }
 
@@ -271,7 +274,8 @@ Result<ItemDone> parse_item_done(const JsonValue& value) {
                .repeated = in.flag("repeated"),
                .granted_ttl = in.millis("granted_ttl_ms"),
                .follow_ups = {},
-               .store_time = read_store_time(in)};
+               .store_time = read_store_time(in),
+               .age = in.maybe_millis("age_ms")};
   for (const std::string& text : in.texts("follow_ups")) {
     auto id = core::ItemId::parse(text);
     if (!id) return id.error();

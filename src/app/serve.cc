@@ -5,7 +5,9 @@
 #include "app/modules.h"
 #include "base/sha256.h"
 #include "base/text.h"
+#include "guard/git_target.h"
 #include "guard/http_target.h"
+#include "guard/targets.h"
 #include "os/files.h"
 #include "os/pause.h"
 #include "os/service_notice.h"
@@ -99,6 +101,26 @@ void keep_spare_descriptors(ServeRun& run) {
   }
 }
 
+// What clients have settled already: here nothing is made absolute, and no remote has a name.
+Status check_target(const std::string& words) {
+  auto target = guard::parse_target(words, "/");
+  if (!target) return target.error();
+  if (target->words != words) {
+    return invalid("a target is remembered by its absolute words: file:/PATH, git:URL#BRANCH ...");
+  }
+  if (target->kind != guard::TargetKind::Git) return {};
+  auto git = guard::parse_git_target(words);
+  if (!git) return git.error();
+  const std::string& remote = git->remote;
+  const bool whole = remote.starts_with('/') || remote.find(':') != remote.npos;
+  // ext::COMMAND and its like are programs that git would start on the machines of later holders.
+  const bool program = remote.find("::") < remote.find_first_of("/@[");
+  if (git->named || !whole || program) {
+    return invalid("a git target is remembered by the URL or the absolute path of its repository");
+  }
+  return {};
+}
+
 server::Backend backend_of(Opened& opened, api::Queue* queue, const ServeRun& run,
                            Examiner& examiner) {
   return {.leases = &opened.leases(),
@@ -118,7 +140,8 @@ server::Backend backend_of(Opened& opened, api::Queue* queue, const ServeRun& ru
           },
           .explain = schedule::foretell,
           .examine = [&examiner] { return examiner.ask(); },
-          .examined = [&examiner] { return examiner.told(); }};
+          .examined = [&examiner] { return examiner.told(); },
+          .check_target = check_target};
 }
 
 // The demo's runs ask the server like everybody: what it counts and measures is lively, too. Null:

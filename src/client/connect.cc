@@ -1,3 +1,5 @@
+#include <fstream>
+
 #include "base/text.h"
 #include "client/faces.h"
 
@@ -45,10 +47,29 @@ class Client final : public Connected {
   std::string caveat_;
 };
 
+// Before anything is asked: what is wrong with the URL is not the server's doing.
+Status check_address(const net::Address& address) {
+  if (address.hosts.size() != 1) return invalid("an http: store names exactly one host");
+  if (!address.user.empty() || !address.password.empty()) {
+    return invalid(cat("a server is not asked by a user and a password (", address.printable,
+                       "): leave them out of the URL, and give a key by STINT_KEY or "
+                       "STINT_KEY_FILE"));
+  }
+  for (const char* name : {"cacert", "cert", "key"}) {
+    const auto found = address.options.find(name);
+    if (found == address.options.end()) continue;
+    std::ifstream file(found->second);
+    if (file.get(); file.good()) continue;
+    return invalid(cat("the store URL's option ", name, ": ", quoted(found->second),
+                       " cannot be read, or is empty"));
+  }
+  return {};
+}
+
 }  // namespace
 
 OpenedClient connect(const ConnectRequest& request, const Clock& clock) {
-  if (request.address.hosts.size() != 1) return invalid("an http: store names exactly one host");
+  if (auto fine = check_address(request.address); !fine) return fine.error();
   auto client = std::make_unique<Client>(request, clock);
   if (auto begun = client->begin(request); !begun) return begun.error();
   return std::unique_ptr<Connected>(std::move(client));

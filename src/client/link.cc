@@ -99,6 +99,12 @@ Result<Link::Reply> Link::send(const net::HttpRequest& request, bool changes) {
   return reply;
 }
 
+bool Link::within(net::HttpRequest& request, MonoTime deadline) const {
+  const auto left = std::chrono::floor<Millis>(deadline - clock_.mono());
+  request.timeout = request.connect_timeout = left;
+  return left.count() > 0;
+}
+
 std::string Link::url_of(const std::string& path, const Query& query) const {
   std::string url = cat(base_, path);
   char separator = '?';
@@ -111,24 +117,26 @@ std::string Link::url_of(const std::string& path, const Query& query) const {
 }
 
 Result<Link::Reply> Link::get(const std::string& path, const Query& query) {
-  const net::HttpRequest request{.url = url_of(path, query),
-                                 .body = "",
-                                 .headers = headers(),
-                                 .timeout = request_.timeout,
-                                 .connect_timeout = request_.timeout};
+  const MonoTime deadline = clock_.mono() + request_.timeout;
+  net::HttpRequest request{.url = url_of(path, query),
+                           .body = "",
+                           .headers = headers(),
+                           .timeout = request_.timeout,
+                           .connect_timeout = request_.timeout};
   auto reply = send(request, false);
-  // A kept connection that the server has just closed: a look may be repeated.
-  if (!reply && reply.error().code == Code::Unavailable) reply = send(request, false);
+  // A kept connection that the server has just closed: a look may be repeated, while there is time.
+  const bool again = !reply && reply.error().code == Code::Unavailable;
+  if (again && within(request, deadline)) reply = send(request, false);
   return reply;
 }
 
 Result<Link::Reply> Link::post_tries(const std::string& path, const std::string& body,
                                      std::vector<std::string> headers, int tries, Settles settles) {
-  const net::HttpRequest request{.url = cat(base_, path),
-                                 .body = body,
-                                 .headers = std::move(headers),
-                                 .timeout = request_.timeout,
-                                 .connect_timeout = request_.timeout};
+  net::HttpRequest request{.url = cat(base_, path),
+                           .body = body,
+                           .headers = std::move(headers),
+                           .timeout = request_.timeout,
+                           .connect_timeout = request_.timeout};
   const MonoTime deadline = clock_.mono() + request_.timeout;
   bool unknown = false;
   Result<Reply> reply = unavailable("not asked");
@@ -142,7 +150,7 @@ Result<Link::Reply> Link::post_tries(const std::string& path, const std::string&
     } else {
       unknown |= reply.error().code == Code::UnknownOutcome;
     }
-    if (clock_.mono() >= deadline) break;
+    if (!within(request, deadline)) break;
   }
   // What may have happened is not undone by a later refusal: a release that was done, and after
   // which another was granted the lease, is "lost" when it is asked for again.

@@ -69,6 +69,8 @@ class Link {
   using Settles = bool (*)(int status);
   Result<Reply> post_tries(const std::string& path, const std::string& body,
                            std::vector<std::string> headers, int tries, Settles settles);
+  // The limit of a call holds for all of its tries together. False: no time is left for another.
+  bool within(net::HttpRequest& request, MonoTime deadline) const;
   std::vector<std::string> headers() const;
   std::string url_of(const std::string& path, const Query& query) const;
 

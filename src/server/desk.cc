@@ -319,8 +319,11 @@ void Desk::serve_stream(const VisitPtr& visit) {
   std::string after = asked("after");
   if (const auto last = visit->call->head().fields.first("Last-Event-ID"))
     after = std::string(*last);
-  if (after.size() > 256 || has_control(after)) {
-    return finish(visit, fault_answer(invalid("'after' is no number of an event")));
+  if (auto fine = check_event_number(after); !fine) {
+    return finish(visit, fault_answer(fine.error()));
+  }
+  if (auto fine = is_newest(asked("newest")); !fine) {
+    return finish(visit, fault_answer(fine.error()));
   }
   metrics_.answered(200);
   note(*visit, 200);

@@ -57,6 +57,29 @@ Answer act(Request& request, Step how) {
   return fence_answer(*answer, *offer);
 }
 
+// Later holders seal what is remembered, on their machines: only who holds the lease may say what,
+// or an operator. By the word on this very token: a token never gets another owner.
+std::optional<Answer> may_not_remember(Request& request, const core::Offer& offer) {
+  const Caller& caller = request.caller;
+  if (!caller.key || caller.may(api::rights(api::Right::Operate))) return std::nullopt;
+  auto resource = ResourceName::parse(offer.resource);
+  if (!resource) return fault_answer(resource.error());
+  auto word = request.fences().word(*resource);
+  if (!word) return fault_answer(word.error());
+  const core::Verdict verdict = core::seal(std::nullopt, offer, word->issued).verdict;
+  // Also a token that would become the newest in the next moment.
+  if (verdict != core::Verdict::Admitted) {
+    request.metrics.fenced(verdict);
+    return fence_answer({.verdict = verdict, .fence = {}, .owner = word->owner}, offer);
+  }
+  if (word->owner.text().starts_with(caller.name() + "/")) return std::nullopt;
+  return fault_answer(
+      {Code::Denied, cat("token ", offer.token.number(), " of ", quoted(offer.resource),
+                         " belongs to no run of the key ", quoted(caller.name()),
+                         ": what its holders have sealed is theirs to say, or needs "
+                         "a key that allows 'operate'")});
+}
+
 }  // namespace
 
 Answer token_word(Request& request) {
@@ -64,6 +87,11 @@ Answer token_word(Request& request) {
   if (!resource) return fault_answer(resource.error());
   auto word = request.fences().word(*resource);
   if (!word) return fault_answer(word.error());
+  // Even its hash is for who has to do with leases: a look is shown none.
+  constexpr api::Rights kConcerned =
+      static_cast<api::Rights>(api::Right::Acquire | api::Right::Admit) |
+      api::rights(api::Right::Operate);
+  if (!request.caller.may(kConcerned)) word->claim = {};
   return ok(api::to_json(*word));
 }
 
@@ -83,6 +111,15 @@ Answer remember_targets(Request& request) {
   const std::vector<std::string> targets = in.texts("targets");
   in.refuse_others();
   if (auto fine = in.done(); !fine) return fault_answer(fine.error());
+  for (const std::string& target : targets) {
+    if (!request.serve.backend.check_target) break;
+    if (auto fine = request.serve.backend.check_target(target); !fine) {
+      return fault_answer(fine.error());
+    }
+  }
+  core::Offer plain = *offer;
+  plain.mode = core::FenceMode::AtLeast;
+  if (auto refused = may_not_remember(request, plain)) return std::move(*refused);
   auto verdict = request.fences().remember(*offer, targets);
   if (!verdict) return fault_answer(verdict.error());
   request.metrics.fenced(*verdict);

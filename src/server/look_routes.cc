@@ -1,5 +1,6 @@
-// What is looked at: leases, history, events; and the keys.
+// What is looked at: leases, history, events.
 #include <algorithm>
+#include <array>
 
 #include "api/json.h"
 #include "base/json_text.h"
@@ -13,6 +14,7 @@ namespace {
 constexpr std::size_t kMostLeases = 1000;
 constexpr std::size_t kMostEvents = 1000;
 constexpr std::size_t kMostHistory = 1000;
+constexpr std::string_view kTargetForgotten = "target_forgotten";
 
 // The prefix that a list may show. A key with prefixes sees only what is behind them: who asks for
 // everything and has one prefix gets that one.
@@ -30,7 +32,21 @@ Result<std::string> visible_prefix(const Request& request) {
              : Error{Code::Denied, "this key has several prefixes: name one of them in 'prefix'"};
 }
 
-// What clients tell of: a kind like those of our own, and names like those of leases.
+// What programs at the other end see and the server does not: a run's end as its holder saw it,
+// a guard's refusal, a scheduler's trouble. All other kinds are written in the commit of what they
+// tell of, and nobody else can have seen it.
+constexpr std::array<std::string_view, 11> kToldByClients = {
+    "clock_differs",  "config_differs", "run_measured",          "run_stalled",
+    "run_stopped",    "skipped_held",   "store_clock_stepped",   "target_adopted",
+    kTargetForgotten, "write_refused",  "write_would_be_refused"};
+
+// "note" and "note_...": of other programs.
+bool told_by_clients(std::string_view kind) {
+  if (kind == "note" || kind.starts_with("note_")) return true;
+  return std::ranges::find(kToldByClients, kind) != kToldByClients.end();
+}
+
+// What clients tell of: a kind of theirs, and names like those of leases.
 Status check_told(const api::Event& event) {
   constexpr std::size_t kMostKind = 64;
   const bool plain = std::ranges::all_of(event.kind, [](char c) {
@@ -38,6 +54,11 @@ Status check_told(const api::Event& event) {
   });
   if (event.kind.empty() || event.kind.size() > kMostKind || !plain) {
     return invalid(cat("the kind of an event is 1 to ", kMostKind, " small letters, digits and _"));
+  }
+  if (!told_by_clients(event.kind)) {
+    return invalid(cat(quoted(event.kind),
+                       " is no kind of event that a client has to tell of; for what others want on "
+                       "record there is 'note' and 'note_...'"));
   }
   if (!event.resource.empty()) {
     if (auto name = ResourceName::parse(event.resource); !name) return name.error();
@@ -47,25 +68,34 @@ Status check_told(const api::Event& event) {
   return owner ? Status() : Status(owner.error());
 }
 
-// Nobody gives away more than they have: neither rights nor reach nor time.
-Status check_within(const api::NewKey& wanted, const Caller& maker, WallTime now) {
-  if (!maker.key) return {};
-  if ((wanted.rights & ~maker.key->rights) != 0) {
-    return Error{Code::Denied, "a key cannot allow what the key that makes it may not do"};
+// Nobody writes into the ledger under another's name, nor about what is out of reach.
+Status sign(api::Event& event, const Caller& caller) {
+  if (!caller.key) return {};
+  if (event.resource.empty() || !caller.reaches(event.resource)) {
+    return out_of_reach(caller, event.resource);
   }
-  if (!maker.key->prefixes.empty() && wanted.prefixes.empty()) {
-    return Error{Code::Denied, cat("the key ", quoted(maker.name()),
-                                   " has prefixes: what it makes needs 'prefixes' within them")};
+  if (event.kind == kTargetForgotten && !caller.may(api::rights(api::Right::Operate))) {
+    return Error{Code::Denied, "to have a target forgotten needs a key that allows 'operate'"};
   }
-  for (const std::string& prefix : wanted.prefixes) {
-    if (!maker.reaches(prefix)) return out_of_reach(maker, prefix);
+  auto owner = caller.owner(event.owner);
+  if (!owner) return owner.error();
+  event.owner = owner->text();
+  const std::string mine = caller.name();
+  std::erase_if(event.details, [](const api::Event::Detail& one) { return one.first == "key"; });
+  for (auto& [name, value] : event.details) {
+    if (name != "by") continue;
+    const auto* by = std::get_if<std::string>(&value);
+    const bool own = by != nullptr && (*by == mine || by->starts_with(mine + "/"));
+    if (!own) value = by == nullptr || by->empty() ? mine : cat(mine, "/", *by);
   }
-  const auto& end = maker.key->expires_at;
-  if (end && (!wanted.lasts || *wanted.lasts > *end - now)) {
-    return Error{Code::Denied, cat("the key ", quoted(maker.name()), " ends at ", format_utc(*end),
-                                   ": what it makes needs an 'expires_in_ms' that ends no later")};
-  }
+  event.details.emplace_back("key", mine);
   return {};
+}
+
+// A client's clock is taken as far as it is plausible: the ledger is read by its times.
+WallTime plausible(WallTime told, WallTime now) {
+  constexpr Millis kFarOff = std::chrono::minutes(5);
+  return told < now - kFarOff || told > now + kFarOff ? now : told;
 }
 
 }  // namespace
@@ -87,6 +117,23 @@ Result<ResourceName> read_resource(Request& request, JsonFields& fields) {
   if (!resource) return resource.error();
   if (!request.caller.reaches(name)) return out_of_reach(request.caller, name);
   return resource;
+}
+
+// Each store has its own width, with leading zeros: one that was cut off stands behind all others.
+Status check_event_number(std::string_view text) {
+  constexpr std::size_t kLeastDigits = 16;
+  constexpr std::size_t kMostDigits = 32;
+  const bool digits = std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
+  const bool whole = text.size() >= kLeastDigits && text.size() <= kMostDigits;
+  if (text.empty() || (digits && whole)) return {};
+  return invalid(
+      "where to go on ('after', Last-Event-ID) is the number of an event, as it was told");
+}
+
+Result<bool> is_newest(std::string_view text) {
+  if (text.empty() || text == "false") return false;
+  if (text == "true") return true;
+  return invalid("'newest' is true or false");
 }
 
 std::string query_text(const Request& request, const std::string& name) {
@@ -149,10 +196,12 @@ Answer list_events(Request& request) {
   if (!limit) return fault_answer(limit.error());
   auto prefix = visible_prefix(request);
   if (!prefix) return fault_answer(prefix.error());
-  auto events = request.events().list({.after = query_text(request, "after"),
-                                       .prefix = *prefix,
-                                       .limit = *limit,
-                                       .newest = query_text(request, "newest") == "true"});
+  const std::string after = query_text(request, "after");
+  if (auto fine = check_event_number(after); !fine) return fault_answer(fine.error());
+  auto newest = is_newest(query_text(request, "newest"));
+  if (!newest) return fault_answer(newest.error());
+  auto events = request.events().list(
+      {.after = after, .prefix = *prefix, .limit = *limit, .newest = *newest});
   if (!events) return fault_answer(events.error());
   std::string out = "{\"events\":[";
   for (const api::Event& event : *events) {
@@ -171,16 +220,8 @@ Answer record_event(Request& request) {
   auto event = api::parse_event(*told);
   if (!event) return fault_answer(event.error());
   if (auto fine = check_told(*event); !fine) return fault_answer(fine.error());
-  if (request.caller.key) {
-    // Nobody writes into the ledger under another's name, nor about what is out of reach.
-    if (event->resource.empty() || !request.caller.reaches(event->resource)) {
-      return fault_answer(out_of_reach(request.caller, event->resource));
-    }
-    auto owner = request.caller.owner(event->owner);
-    if (!owner) return fault_answer(owner.error());
-    event->owner = owner->text();
-    event->details.emplace_back("key", request.caller.name());
-  }
+  if (auto fine = sign(*event, request.caller); !fine) return fault_answer(fine.error());
+  event->at = plausible(event->at, request.clock.wall());
   auto done = target.empty() ? request.events().record(*event)
                              : request.events().record_refusal(*event, target);
   if (!done) return fault_answer(done.error());
@@ -228,51 +269,6 @@ Answer tune_resource(Request& request) {
   }
   out.pop_back();
   return ok(cat(out, ",\"bins\":", api::to_json(bars), "}"));
-}
-
-Answer list_keys(Request& request) {
-  auto keys = request.serve.backend.keys->list();
-  if (!keys) return fault_answer(keys.error());
-  std::string out = "{\"keys\":[";
-  for (const api::Key& key : *keys) out += cat(&key == keys->data() ? "" : ",", api::to_json(key));
-  return ok(out + "]}");
-}
-
-Answer create_key(Request& request) {
-  JsonFields in(request.body);
-  in.require("name");
-  in.require("allow");
-  api::NewKey wanted{.name = in.text("name"),
-                     .rights = 0,
-                     .prefixes = in.texts("prefixes"),
-                     .lasts = in.maybe_millis("expires_in_ms")};
-  for (const std::string& word : in.texts("allow")) {
-    auto right = api::parse_rights(word);
-    if (!right) return fault_answer(right.error());
-    wanted.rights = static_cast<api::Rights>(wanted.rights | *right);
-  }
-  in.refuse_others();
-  if (auto fine = in.done(); !fine) return fault_answer(fine.error());
-  if (auto fine = check_within(wanted, request.caller, request.clock.wall()); !fine) {
-    return fault_answer(fine.error());
-  }
-  auto made = request.serve.backend.keys->create(wanted, request.caller.name());
-  if (!made) return fault_answer(made.error());
-  std::string out = api::to_json(made->key);
-  request.kept = out;  // a secret is told once, and never kept
-  out.pop_back();
-  return ok(cat(out, ",\"secret\":\"", made->secret, "\"}"));
-}
-
-Answer revoke_key(Request& request) {
-  JsonFields in(request.body);
-  in.require("key");
-  const std::string which = in.text("key");
-  in.refuse_others();
-  if (auto fine = in.done(); !fine) return fault_answer(fine.error());
-  auto key = request.serve.backend.keys->revoke(which, request.caller.name());
-  if (!key) return fault_answer(key.error());
-  return ok(api::to_json(*key));
 }
 
 }  // namespace stint::server

@@ -86,6 +86,7 @@ Answer list_events(Request& request);
 Answer record_event(Request& request);
 Answer store_facts(Request& request);
 Answer tune_resource(Request& request);
+// ---- key_routes.cc
 Answer list_keys(Request& request);
 Answer create_key(Request& request);
 Answer revoke_key(Request& request);
@@ -187,6 +188,9 @@ Claim make_claim(const Request& request);
 Error out_of_reach(const Caller& caller, std::string_view resource);
 Result<ResourceName> read_resource(Request& request, JsonFields& fields);
 Result<ResourceName> query_resource(Request& request);
+// Of the event to go on from; empty: none was given. Errors: Invalid.
+Status check_event_number(std::string_view text);
+Result<bool> is_newest(std::string_view text);
 std::string query_text(const Request& request, const std::string& name);
 Result<std::size_t> query_limit(const Request& request, std::size_t otherwise, std::size_t most);
 

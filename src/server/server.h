@@ -63,6 +63,9 @@ struct Backend {
   std::function<Examined()> examine = {};
   // The last one, or as far as it has come; begins none.
   std::function<Examined()> examined = {};
+  // Whether a target may be remembered in these words: as the command line writes it, of a kind
+  // that it knows, meaning the same everywhere, without a password. Errors: Invalid.
+  std::function<Status(const std::string& words)> check_target = {};
 };
 
 struct ServeLimits {

@@ -113,6 +113,10 @@ store::Step keep_item(const api::Once& once, const KeptItem& kept) {
   return once_step(once, std::move(value));
 }
 
+Millis age_of(const KeptItem& kept, WallTime now) {
+  return std::max(Millis(0), std::chrono::duration_cast<Millis>(now - kept.at));
+}
+
 Result<std::optional<KeptItem>> find_kept_item(store::Store& store, const api::Once& once) {
   auto reading = store.read({once_key(once)});
   if (!reading) return reading.error();

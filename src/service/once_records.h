@@ -37,6 +37,8 @@ struct KeptItem {
   Token epoch;                           // of a claim, of a completion
   std::vector<core::ItemId> follow_ups;  // none if they had no room
 };
+// Since it was done; never below zero.
+Millis age_of(const KeptItem& kept, WallTime now);
 store::Step keep_item(const api::Once& once, const KeptItem& kept);
 // Empty: nobody has used the key. Errors: once_mismatch().
 Result<std::optional<KeptItem>> find_kept_item(store::Store& store, const api::Once& once);

@@ -191,7 +191,8 @@ Result<std::optional<api::ClaimAnswer>> QueueService::claimed_before(
     return Error{Code::Lost, cat("this claim was given ", quoted((*kept)->id.text()),
                                  ", which an operator has dropped since")};
   }
-  api::ClaimedItem out{.item = view_of(**seen), .replayed = true};
+  api::ClaimedItem out{
+      .item = view_of(**seen), .replayed = true, .age = age_of(**kept, clock_.wall())};
   const core::Item& item = (*seen)->stored.item;
   const bool mine = item.epoch == (*kept)->epoch && item.claim.matches(request.claim.hash());
   if (mine && out.item.live) out.granted_ttl = out.item.remaining.value_or(Millis(0));

@@ -130,7 +130,12 @@ Result<api::PutAnswer> QueueService::put_until_known(const api::PutRequest& requ
     if (request.once) {
       auto kept = find_kept_item(store_, *request.once);
       if (!kept) return kept.error();
-      if (*kept) return api::PutAnswer{.id = (*kept)->id, .existed = false, .replayed = true};
+      if (*kept) {
+        return api::PutAnswer{.id = (*kept)->id,
+                              .existed = false,
+                              .replayed = true,
+                              .age = age_of(**kept, clock_.wall())};
+      }
     }
     if (!id) {
       const MutexLock lock(mutex_);

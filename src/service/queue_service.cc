@@ -349,8 +349,10 @@ Result<api::ItemAnswer> QueueService::complete(const api::Completion& completion
     auto now = *kept ? look(completion.ref.id) : Result<std::optional<Seen>>(std::nullopt);
     if (!now) return now.error();
     if (*now) {
-      return api::ItemAnswer(api::ItemDone{
-          .item = view_of(**now), .repeated = true, .follow_ups = (*kept)->follow_ups});
+      return api::ItemAnswer(api::ItemDone{.item = view_of(**now),
+                                           .repeated = true,
+                                           .follow_ups = (*kept)->follow_ups,
+                                           .age = age_of(**kept, clock_.wall())});
     }
   }
   auto done = answer(completion.ref.id,

@@ -279,6 +279,21 @@ class OpenApi(TestCase):
         paused = ask(job='o-told', from_ms=noon + 1000, to_ms=noon + 3_600_000 + 1000).json
         self.assertEqual((paused['paused'], {one['state'] for one in paused['slots']}), (True, {'skipped_paused'}))
 
+    def required(self):
+        """What a request needs is in its schema: who keeps to it is not refused for a field that is missing."""
+        schemas = self.document.whole['components']['schemas']
+        grip = {'resource': 'r', 'token': 1, 'claim': '0' * 32}
+        order = {'resource': 'r', 'token': 1, 'why': 'w', 'by': 'b'}
+        for name, body, fits in (('AcquireRequest', {'resource': 'r', 'ttl_ms': 1}, True),
+                                 ('AcquireRequest', {'resources': ['r'], 'ttl_ms': 1}, True),
+                                 ('AcquireRequest', {'ttl_ms': 1}, False),
+                                 ('AcquireRequest', {'resource': 'r', 'resources': ['r'], 'ttl_ms': 1}, False),
+                                 ('RenewRequest', {**grip, 'ttl_ms': 1}, True), ('RenewRequest', grip, False),
+                                 ('RenewRequest', {'leases': [grip], 'ttl_ms': 1}, True),
+                                 ('TransferRequest', {**order, 'to': 'o'}, True), ('TransferRequest', order, False)):
+            self.assertEqual(not self.document.wrong(schemas[name], body), fits, (name, body))
+        self.assertIn('Required where no key', schemas['AcquireRequest']['properties']['owner']['description'])
+
     def doctor(self, c):
         """One examination, however often it is asked for; it leaves nothing behind and touches no lease."""
         before = c.get('/v1/leases?limit=1000').json
@@ -363,6 +378,7 @@ class OpenApi(TestCase):
             self.jobs(c)
             self.used_keys(c)
             self.looks(c)
+            self.required()
             self.doctor(c)
             self.every(c, 400, '?nonsense=1')
             self.every(self.server.client(), 401)

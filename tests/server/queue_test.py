@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import threading
 
-from harness import STINT, Client, Server, TestCase, main, until
+from harness import STINT, Client, Server, TestCase, claim, main, until
 
 
 def lines(server, *words):
@@ -77,6 +77,24 @@ class QueueKeys(TestCase):
         self.assertTrue(again.json['replayed'], again)
         self.assertEqual({**again.json, 'replayed': None, 'age_ms': None}, {**first.json, 'replayed': None, 'age_ms': None})
         self.assertEqual(self.a.get(f'/v1/queues/item?id={one}').json['state'], 'failed')
+
+    # Regression: put and claim replayed their answers without the age_ms that the document promises.
+    def test_an_answer_that_is_given_again_says_so_and_how_old_it_is(self):
+        for store in (None, 'dir:DIR/store'):
+            with Server(store=store) as server:
+                c = server.client()
+                ask = lambda verb, body: c.post(f'/v1/queues/{verb}', body, headers={'Idempotency-Key': f'age-{verb}'})
+                for verb, body, says in (('put', {'queue': 'q', 'payload': 'x', 'create': True}, 'replayed'),
+                                         ('claim', {'queue': 'q', 'owner': 'o', 'claim': claim(), 'ttl_ms': 60_000}, 'replayed'),
+                                         ('complete', {'epoch': 1}, 'repeated')):
+                    body = {**body, 'id': item} if verb == 'complete' else body
+                    first, again = ask(verb, body), ask(verb, body)
+                    self.assertEqual((first.status, again.status), (200, 200), (verb, first, again))
+                    self.assertEqual((first.json[says], again.json[says]), (False, True), (verb, again))
+                    self.assertNotIn('age_ms', first.json)
+                    if verb != 'complete' or store is None:
+                        self.assertGreaterEqual(again.json['age_ms'], 0, verb)
+                    item = first.json.get('id') or first.json['item']['id']
 
     def test_a_job_in_a_far_time_or_with_a_bad_name_is_refused_and_the_server_lives(self):
         rule = {'name': 'a-far', 'schedule': '* * * * *', 'loaded_at_ms': 0}
