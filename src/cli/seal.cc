@@ -125,10 +125,13 @@ int seal_all(Session& session, app::Opened& opened, const guard::SealRequest& re
              const std::vector<guard::Target>& targets) {
   int code = kDone;
   std::string rows;
+  std::vector<std::string> standing;
   const guard::Guards guards = app::guards();
   for (const guard::Target& target : targets) {
     app::SealReport report = app::seal_target(guards, target.words, request, opened.fences(),
                                               opened.events(), session.clock());
+    if (report.shut()) standing.push_back(target.words);
+    app::give_up_refused(request, report, opened.fences());
     if (report.shut() && request.adopt) {
       const auto told = record_word(session, opened, "target_adopted", request.pass, target.words,
                                     *request.adopt);
@@ -144,6 +147,7 @@ int seal_all(Session& session, app::Opened& opened, const guard::SealRequest& re
     const int failed = session.fail(report.error);
     if (code == kDone) code = failed;
   }
+  guard::tell_standing(opened.fences(), request, standing);
   if (session.json()) session.print(cat("[", rows, "]"));
   return code;
 }
@@ -164,7 +168,10 @@ int seal_command(Session& session) {
   }
   std::vector<std::string> texts;
   for (const guard::Target& target : *targets) texts.push_back(target.words);
-  auto remembered = (*opened)->fences().remember(guard::offer_of(*pass, ""), texts);
+  core::Offer offer = guard::offer_of(*pass, "");
+  // An adoption is never taken back by another process whose plain seal the target refused.
+  if (*word) offer.sealing = core::Sealing::Stands;
+  auto remembered = (*opened)->fences().remember(offer, texts);
   if (!remembered) return session.fail(remembered.error());
   if (guard::is_refusal(*remembered)) {
     auto said = (*opened)->fences().word(pass->resource);
