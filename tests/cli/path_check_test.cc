@@ -48,14 +48,17 @@ TEST_F(PathCheck, ShowsTheHighestFenceAndWhatWasLeft) {
   EXPECT_NE(said(Level::Ok).find("no fence"), std::string::npos);
   fence(9);
   fence(10);
-  for (const char* name : {".a.json.stage.9.x", ".b.json.fence.99", ".a.json.seal.9.x"}) {
+  const std::string nonce(32, 'b');
+  for (const std::string& name :
+       {cat(".a.json.stage.9.", nonce), std::string(".b.json.fence.99"),
+        std::string(".a.json.fence.mine"), cat(".a.json.seal.9.", nonce)}) {
     leave(name);
   }
   EXPECT_NE(said(Level::Ok).find("token 10"), std::string::npos) << said(Level::Ok);
   EXPECT_NE(said(Level::Ok).find("1 staged and 1 half-made"), std::string::npos);
   EXPECT_EQ(said(Level::Fail), "");
-  leave(".a.json.fence.x");
-  EXPECT_NE(said(Level::Fail).find(".a.json.fence.x"), std::string::npos);
+  leave(".a.json.fence.007");
+  EXPECT_NE(said(Level::Fail).find(".a.json.fence.007"), std::string::npos) << said(Level::Fail);
 }
 
 // What the guard would refuse is not told as fine.

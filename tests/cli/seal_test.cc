@@ -175,14 +175,24 @@ TEST(RunSeal, WhatWasOnlyAboutToBeSealedAndRefusesIsLetGoWithAWarning) {
   EXPECT_EQ(silent.err.find("admit:x"), std::string::npos) << silent.err;
 }
 
+// Nor is one that an operator wanted to adopt, and that is another resource's.
+TEST(Seal, AnAdoptionThatIsRefusedIsNotRemembered) {
+  const Stint stint;
+  ASSERT_EQ(stint({"run", "other", "--seal", "admit:x", "--", "true"}).exit_code, 0);
+  const Finished refused =
+      stint({"run", "r", "--", stint.binary(), "seal", "admit:x", "--adopt", "--why", "w"});
+  EXPECT_EQ(refused.exit_code, 13) << refused.err;
+  const Finished next = stint({"run", "r", "--", "true"});
+  EXPECT_EQ(next.exit_code, 0) << next.err;
+}
+
 // What has been sealed stays a duty, whoever took the target meanwhile.
 TEST(RunSeal, WhatWasSealedAndRefusesNowStopsEveryRun) {
   const Stint stint;
-  ASSERT_EQ(stint({"run", "r", "--seal", "admit:x", "--", "true"}).exit_code, 0);
-  ASSERT_EQ(stint({"acquire", "other"}).out, "1\n");
-  const Finished adopted =
-      stint({"seal", "admit:x", "--resource", "other", "--token", "1", "--adopt", "--why", "w"});
-  ASSERT_EQ(adopted.exit_code, 0) << adopted.err;
+  const std::string page = cat("file:", stint.dir().file("page"));
+  ASSERT_EQ(stint({"run", "r", "--seal", page, "--", "true"}).exit_code, 0);
+  std::filesystem::remove(stint.dir().file(".page.fence.1"));
+  ASSERT_EQ(stint({"run", "other", "--seal", page, "--", "true"}).exit_code, 0);
   for (int i = 0; i < 2; ++i) {
     const Finished stopped = stint({"run", "r", "--", "true"});
     EXPECT_EQ(stopped.exit_code, 13) << stopped.err;
