@@ -220,7 +220,7 @@ TEST_P(FencesTest, ATargetIsAboutToBeSealedUntilItsFenceStands) {
   EXPECT_EQ(word.sealing, Texts{"file:/c"});
   const auto granted = [&] {
     EXPECT_TRUE(done(client_.leases.revoke(order("db", get("db").token), core::Reason::Revoked)));
-    return acquire("db").granted();
+    return acquire("db").answer;
   }();
   EXPECT_EQ(granted.sealed, word.sealed) << "the next holder hears of both";
   EXPECT_EQ(granted.sealing, word.sealing);
