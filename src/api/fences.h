@@ -37,9 +37,11 @@ struct TokenWord {
   ClaimHash claim;                  // what its holder would have to show
   bool live = false;                // held, and its timer has not fired: --require-live
   std::optional<Millis> remaining;  // of that
-  // The targets that are sealed for the resource, as sealed() tells: a fence that is missing though
-  // its target stands here is to be refused like a torn one.
+  // The targets that are remembered for the resource, as sealed() tells.
   std::vector<std::string> sealed = {};
+  // Those of them that are only about to be sealed. A fence that is missing though its target
+  // stands in `sealed` and not here is to be refused like a torn one.
+  std::vector<std::string> sealing = {};
 };
 
 // One use of `stint admit NAME --key K -- CMD`.
@@ -72,9 +74,12 @@ class Fences {
   // One fresh read of the store. A resource that nobody ever held is NOT an error: newest = 0.
   virtual Result<TokenWord> word(const ResourceName& resource) = 0;
 
-  // The targets that are sealed for the resource, sorted, in the words of `stint seal TARGET`.
+  // The targets that are sealed for the resource or about to be, sorted, in the words of `stint
+  // seal TARGET`: what transfer, revoke and the next holder seal.
   virtual Result<std::vector<std::string>> sealed(const ResourceName& resource) = 0;
-  // Remembers targets BEFORE they are sealed, so that transfer and revoke find all that may be.
+  // Remembers targets BEFORE they are sealed (Sealing::Ahead), so that transfer and revoke find all
+  // that may be; again when their fences stand (Stands): from then on a missing one is an alarm.
+  // Refused takes back those that are only about to be sealed, and no others.
   // Only for the resource's newest token (else Stale); again is no change. REQUIRES: all together
   // at most kMostSealedTargets, else Code::Invalid.
   virtual Result<core::Verdict> remember(const core::Offer& offer,

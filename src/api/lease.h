@@ -50,6 +50,7 @@ struct Granted {
   // The targets that holders of the resource have sealed (api/fences.h): to be sealed again before
   // anything is read from them.
   std::vector<std::string> sealed = {};
+  std::vector<std::string> sealing = {};  // those of them that are only about to be sealed
   // Of an answer that is given again: how long ago it was given first (api/once.h).
   std::optional<Millis> age = std::nullopt;
   // It was waited for at a server: it stands for a few seconds only, until its first renewal.

@@ -1,5 +1,6 @@
 #include "api/wire.h"
 
+#include <algorithm>
 #include <array>
 #include <boost/json.hpp>
 
@@ -142,6 +143,7 @@ std::string to_json(const Granted& granted, const std::optional<Claim>& claim) {
       ",\"hint\":{\"own\":", granted.hint.own, ",\"alive\":", granted.hint.alive,
       ",\"plain\":", truth(granted.hint.plain), "}", time_field(granted.store_time));
   if (!granted.sealed.empty()) more += cat(",\"sealed\":", to_json(granted.sealed));
+  if (!granted.sealing.empty()) more += cat(",\"sealing\":", to_json(granted.sealing));
   if (granted.provisional) more += ",\"provisional\":true";
   return with(to_json(granted.lease, claim), more);
 }
@@ -181,7 +183,7 @@ std::string to_json(const TokenWord& word) {
       ",\"owner\":", json_quoted(word.owner.text()),
       ",\"claim_hash\":", json_quoted(word.claim.hex()), ",\"live\":", truth(word.live),
       ",\"remaining_ms\":", word.remaining ? cat(word.remaining->count()) : std::string("null"),
-      ",\"sealed\":", to_json(word.sealed), "}");
+      ",\"sealed\":", to_json(word.sealed), ",\"sealing\":", to_json(word.sealing), "}");
 }
 
 std::string to_json(const core::Fence& fence) {
@@ -212,12 +214,22 @@ std::string to_json(const FenceAnswer& answer, const Error* refusal) {
   return with(refusal == nullptr ? "{}" : to_json(*refusal), more);
 }
 
+namespace {
+
+constexpr std::array<std::string_view, 3> kSealings = {"ahead", "stands", "refused"};
+
+}  // namespace
+
 std::string to_json(const core::Offer& offer) {
+  const std::string_view told = kSealings[static_cast<std::size_t>(offer.sealing)];
+  const std::string sealing =
+      offer.sealing == core::Sealing::Ahead ? "" : cat(",\"sealing\":", json_quoted(told));
   return cat("{\"generation\":", json_quoted(offer.generation.hex()),
              ",\"resource\":", json_quoted(offer.resource), ",\"token\":", offer.token.number(),
              ",\"mode\":\"", offer.mode == core::FenceMode::Once ? "once" : "at-least",
              "\",\"key\":", json_quoted(offer.key), ",\"digest\":", json_quoted(offer.digest),
-             ",\"by_order\":", truth(offer.by_order), ",\"adopt\":", truth(offer.adopt), "}");
+             ",\"by_order\":", truth(offer.by_order), ",\"adopt\":", truth(offer.adopt), sealing,
+             "}");
 }
 
 Result<Lease> parse_lease(const JsonValue& value) {
@@ -255,6 +267,7 @@ Result<Granted> parse_granted(const JsonValue& value) {
               .previous_progress = in.text("previous_progress"),
               .store_time = read_time(in),
               .sealed = in.texts("sealed"),
+              .sealing = in.texts("sealing"),
               .age = in.maybe_millis("age_ms"),
               .provisional = in.flag("provisional")};
   read_hint(in, out.hint);
@@ -323,6 +336,7 @@ Result<TokenWord> parse_word(const JsonValue& value) {
   out.live = in.flag("live");
   out.remaining = in.maybe_millis("remaining_ms");
   out.sealed = in.texts("sealed");
+  out.sealing = in.texts("sealing");
   return finished(in, std::move(out));
 }
 
@@ -393,6 +407,13 @@ std::optional<core::Offer> read_offer(JsonFields& fields) {
   const std::string mode = in.text("mode");
   if (mode == "once") out.mode = core::FenceMode::Once;
   if (!mode.empty() && mode != "once" && mode != "at-least") in.fail("'mode' is at-least or once");
+  const std::string sealing = in.text("sealing");
+  const auto* const known = std::ranges::find(kSealings, sealing);
+  if (known != kSealings.end()) {
+    out.sealing = static_cast<core::Sealing>(known - kSealings.begin());
+  } else if (!sealing.empty()) {
+    in.fail("'sealing' is ahead, stands or refused");
+  }
   in.refuse_others();
   if (auto ok = in.done(); !ok) {
     fields.fail(cat("offer: ", ok.error().message));

@@ -75,12 +75,19 @@ SealReport seal_target(const guard::Guards& guards, const std::string& words,
   return {words, Outcome::Refused, std::move(error)};
 }
 
+bool give_up_refused(const guard::SealRequest& request, SealReport& report, api::Fences& fences) {
+  if (report.error.code != Code::Foreign) return false;
+  if (!guard::take_back(fences, request, report.target)) return false;
+  report.error.message += " It had not been sealed yet, and is no longer remembered.";
+  return true;
+}
+
 Result<std::vector<SealReport>> seal_by_order(const guard::Guards& guards,
                                               const ResourceName& resource, Token token,
                                               const Generation& generation, api::Fences& fences,
                                               api::Events& events, const Clock& clock) {
-  auto targets = fences.sealed(resource);
-  if (!targets) return targets.error();
+  auto word = fences.word(resource);
+  if (!word) return word.error();
   const guard::SealRequest request{.pass = {.resource = resource,
                                             .token = token,
                                             .generation = generation,
@@ -90,9 +97,14 @@ Result<std::vector<SealReport>> seal_by_order(const guard::Guards& guards,
                                    .by_order = true,
                                    .adopt = {}};
   std::vector<SealReport> out;
-  for (const std::string& target : *targets) {
+  std::vector<std::string> standing;
+  for (const std::string& target : word->sealed) {
     out.push_back(seal_target(guards, target, request, fences, events, clock));
+    if (guard::memory_of(*word, target) != guard::Memory::AboutToBeSealed) continue;
+    if (out.back().shut()) standing.push_back(target);
+    give_up_refused(request, out.back(), fences);
   }
+  guard::tell_standing(fences, request, standing);
   return out;
 }
 

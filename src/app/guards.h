@@ -37,6 +37,10 @@ SealReport seal_target(const guard::Guards& guards, const std::string& words,
                        const guard::SealRequest& request, api::Fences& fences, api::Events& events,
                        const Clock& clock);
 
+// A target that was only about to be sealed, and refused as another's: it is no longer remembered,
+// so that later runs do not fail there. True: so it was.
+bool give_up_refused(const guard::SealRequest& request, SealReport& report, api::Fences& fences);
+
 // transfer and revoke: every target that is remembered for the resource is sealed with the order's
 // own token. An error: the list could not be read.
 Result<std::vector<SealReport>> seal_by_order(const guard::Guards& guards,

@@ -1,6 +1,7 @@
 #include "cli/run_seals.h"
 
 #include <algorithm>
+#include <memory>
 #include <set>
 
 #include "app/guards.h"
@@ -47,17 +48,30 @@ holder::SealStep remember_step(app::Opened& opened, guard::Pass pass,
   };
 }
 
+// Whose wish it is to have the target sealed.
+enum class Asked { Now, Earlier };
+
+// `standing` gets what was sealed.
 holder::SealStep seal_step(Session& session, app::Opened& opened, guard::Pass pass,
-                           std::string words) {
-  return [&session, &opened, pass = std::move(pass), words = std::move(words)]() -> Status {
-    const app::SealReport report =
-        app::seal_target(app::guards(), words, {.pass = pass, .by_order = false, .adopt = {}},
-                         opened.fences(), opened.events(), session.clock());
+                           std::string words, Asked asked,
+                           std::shared_ptr<std::vector<std::string>> standing) {
+  return [&session, &opened, pass = std::move(pass), words = std::move(words), asked,
+          standing = std::move(standing)]() -> Status {
+    const guard::SealRequest request{.pass = pass, .by_order = false, .adopt = {}};
+    app::SealReport report = app::seal_target(app::guards(), words, request, opened.fences(),
+                                              opened.events(), session.clock());
     if (report.outcome == app::SealReport::Outcome::Sealed) {
       if (session.words().has("-v")) session.say(cat("sealed ", quoted(words)));
+      standing->push_back(words);
       return {};
     }
+    const bool given_up = app::give_up_refused(request, report, opened.fences());
     Error error = report.error;
+    // An earlier holder was killed on the way to its first seal: it never belonged to this lease.
+    if (given_up && asked == Asked::Earlier) {
+      session.warn(std::move(error).during(cat("sealing ", quoted(words))).message);
+      return {};
+    }
     // A target that cannot be used is, for whoever wants to start, one that is not reached.
     if (report.outcome == app::SealReport::Outcome::NotReached) {
       error.code = Code::Unavailable;
@@ -67,6 +81,22 @@ holder::SealStep seal_step(Session& session, app::Opened& opened, guard::Pass pa
               quoted(words), " --resource ", quoted(pass.resource.text()), " --why TEXT.");
     }
     return not_started(std::move(error).during(cat("sealing ", quoted(words))));
+  };
+}
+
+// After the seals: of those that are sealed now and were not before.
+holder::SealStep tell_step(app::Opened& opened, guard::Pass pass,
+                           std::shared_ptr<std::vector<std::string>> standing,
+                           const api::Granted& granted) {
+  return [&opened, pass = std::move(pass), standing = std::move(standing), sealed = granted.sealed,
+          sealing = granted.sealing]() -> Status {
+    std::erase_if(*standing, [&](const std::string& words) {
+      return std::ranges::find(sealed, words) != sealed.end() &&
+             std::ranges::find(sealing, words) == sealing.end();
+    });
+    guard::tell_standing(opened.fences(), {.pass = pass, .by_order = false, .adopt = {}},
+                         *standing);
+    return {};
   };
 }
 
@@ -102,24 +132,26 @@ Result<std::vector<holder::SealStep>> seal_steps(Session& session, app::Opened& 
   const Generation& generation = opened.leases().generation();
   std::set<std::string> given;
   for (const guard::Target& target : targets) given.insert(target.words);
-  if (!given.empty()) {
-    const holder::Kept& first = leading(request, taken);
+  for (std::size_t i = 0; i < taken.kept.size(); ++i) {
+    const holder::Kept& kept = taken.kept[i];
+    // A lease that is lent was granted to somebody else, who sealed what was known.
+    const api::Granted granted = i < taken.grants.size() ? taken.grants[i] : api::Granted();
     const guard::Pass pass =
-        pass_of(first, request.owner, holder::generation_of(taken, first, generation));
-    steps.push_back(remember_step(opened, pass, {given.begin(), given.end()}));
-    for (const std::string& words : given) {
-      steps.push_back(seal_step(session, opened, pass, words));
+        pass_of(kept, request.owner, holder::generation_of(taken, kept, generation));
+    const bool leads = !given.empty() && &kept == &leading(request, taken);
+    const auto standing = std::make_shared<std::vector<std::string>>();
+    if (leads) {
+      steps.push_back(remember_step(opened, pass, {given.begin(), given.end()}));
+      for (const std::string& words : given) {
+        steps.push_back(seal_step(session, opened, pass, words, Asked::Now, standing));
+      }
     }
-  }
-  if (session.words().has("--no-seal")) return steps;
-  for (std::size_t i = 0; i < taken.grants.size(); ++i) {
-    const guard::Pass pass = pass_of(taken.kept[i], request.owner,
-                                     holder::generation_of(taken, taken.kept[i], generation));
-    for (const std::string& words : taken.grants[i].sealed) {
-      const bool again =
-          given.contains(words) && pass.resource == leading(request, taken).grip.resource;
-      if (!again) steps.push_back(seal_step(session, opened, pass, words));
+    for (const std::string& words : granted.sealed) {
+      if (session.words().has("--no-seal") || (leads && given.contains(words))) continue;
+      steps.push_back(seal_step(session, opened, pass, words, Asked::Earlier, standing));
     }
+    if (leads || !granted.sealed.empty())
+      steps.push_back(tell_step(opened, pass, standing, granted));
   }
   return steps;
 }

@@ -120,15 +120,31 @@ int forget_targets(Session& session, app::Opened& opened, const guard::Pass& pas
   return code;
 }
 
+// A target that refused its first seal is no duty of the resource. An adoption is remembered as
+// sealed from the start; also that one is taken back only if it was not known before.
+void give_up(const guard::SealRequest& request, app::SealReport& report, api::Fences& fences,
+             const api::TokenWord& before) {
+  if (app::give_up_refused(request, report, fences) || !request.adopt) return;
+  if (report.error.code != Code::Foreign) return;
+  if (guard::memory_of(before, report.target) != guard::Memory::None) return;
+  if (auto gone = fences.forget(request.pass.resource, report.target); !gone) {
+    report.error.message += cat(" It is remembered all the same: ", gone.error().message);
+  }
+}
+
 // Every target is tried; the exit code is the first failure's.
+// `before`: what was remembered until now.
 int seal_all(Session& session, app::Opened& opened, const guard::SealRequest& request,
-             const std::vector<guard::Target>& targets) {
+             const std::vector<guard::Target>& targets, const api::TokenWord& before) {
   int code = kDone;
   std::string rows;
+  std::vector<std::string> standing;
   const guard::Guards guards = app::guards();
   for (const guard::Target& target : targets) {
     app::SealReport report = app::seal_target(guards, target.words, request, opened.fences(),
                                               opened.events(), session.clock());
+    if (report.shut()) standing.push_back(target.words);
+    give_up(request, report, opened.fences(), before);
     if (report.shut() && request.adopt) {
       const auto told = record_word(session, opened, "target_adopted", request.pass, target.words,
                                     *request.adopt);
@@ -144,6 +160,7 @@ int seal_all(Session& session, app::Opened& opened, const guard::SealRequest& re
     const int failed = session.fail(report.error);
     if (code == kDone) code = failed;
   }
+  guard::tell_standing(opened.fences(), request, standing);
   if (session.json()) session.print(cat("[", rows, "]"));
   return code;
 }
@@ -164,7 +181,16 @@ int seal_command(Session& session) {
   }
   std::vector<std::string> texts;
   for (const guard::Target& target : *targets) texts.push_back(target.words);
-  auto remembered = (*opened)->fences().remember(guard::offer_of(*pass, ""), texts);
+  api::TokenWord before;
+  if (*word) {
+    auto said = (*opened)->fences().word(pass->resource);
+    if (!said) return session.fail(said.error());
+    before = std::move(*said);
+  }
+  core::Offer offer = guard::offer_of(*pass, "");
+  // An adoption is never taken back by another process whose plain seal the target refused.
+  if (*word) offer.sealing = core::Sealing::Stands;
+  auto remembered = (*opened)->fences().remember(offer, texts);
   if (!remembered) return session.fail(remembered.error());
   if (guard::is_refusal(*remembered)) {
     auto said = (*opened)->fences().word(pass->resource);
@@ -177,7 +203,8 @@ int seal_command(Session& session) {
                     .detail = ""},
                    *pass);
   }
-  return seal_all(session, **opened, {.pass = *pass, .by_order = false, .adopt = *word}, *targets);
+  return seal_all(session, **opened, {.pass = *pass, .by_order = false, .adopt = *word}, *targets,
+                  before);
 }
 
 // ---- guard

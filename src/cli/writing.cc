@@ -9,6 +9,7 @@
 #include "cli/guarding.h"
 #include "guard/directory_guard.h"
 #include "guard/file_guard.h"
+#include "os/directory.h"
 #include "os/files.h"
 
 namespace stint::cli {
@@ -63,6 +64,11 @@ int write_command(Session& session) {
     auto opened = os::open_to_read(*from);
     if (!opened) return session.fail(invalid(cat("--from: ", opened.error().message)));
     body = std::move(*opened);
+    os::FileFacts facts;
+    if (os::facts_of(body.get(), facts) == 0 && facts.kind == os::FileKind::Directory) {
+      return session.fail(invalid(cat("--from: ", quoted(*from), " is a directory; a whole one is ",
+                                      "put in place by 'stint publish'")));
+    }
   }
   constexpr int kStandardInput = 0;
   app::LazyFences fences = fences_of(session);

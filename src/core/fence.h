@@ -36,6 +36,13 @@ struct Fence {
 
 enum class FenceMode { AtLeast, Once };
 
+// What api::Fences::remember() is told of targets; no matter of the law of a fence.
+enum class Sealing {
+  Ahead,    // they are about to be sealed
+  Stands,   // their fences stand, durable
+  Refused,  // the target refused its first seal: it is not this resource's
+};
+
 struct Offer {
   Generation generation;
   std::string resource;
@@ -45,6 +52,7 @@ struct Offer {
   std::string digest;
   bool by_order = false;  // seal only: by transfer or revoke, whose token nobody has claimed yet
   bool adopt = false;     // seal only: an operator's word, for a fence of another store's life
+  Sealing sealing = Sealing::Ahead;  // remember only
 };
 
 // What a fresh read of the store says of the offered resource.

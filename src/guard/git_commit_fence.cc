@@ -91,11 +91,12 @@ Result<GitPushed> stand_on_seal_first(const GitPush& push, const BranchPlace& pl
   if (push.dry_run) return GitPushed{.answer = Written{}, .target = name, .oid = {}};
   auto remembered = (*fences)->remember(offer_of(push.pass, ""), {name});
   if (!remembered) return remembered.error();
-  auto sealed = seal_by_commit(Git().within(push.limit), place, name,
-                               {.pass = push.pass, .adopt = {}}, *fences);
+  const SealRequest request{.pass = push.pass, .adopt = {}};
+  auto sealed = seal_by_commit(Git().within(push.limit), place, name, request, *fences);
   if (!sealed) return sealed.error();
   if (auto* refused = std::get_if<Refused>(&*sealed))
     return GitPushed{.answer = std::move(*refused), .target = name, .oid = {}};
+  tell_standing(**fences, request, {name});
   return Error{Code::Failed,
                cat("conflict: ", quoted(name), " is sealed with token ", push.pass.token.number(),
                    ", and what you push does not stand on that seal. Fetch and rebase, then push "

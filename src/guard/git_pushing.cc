@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/sha256.h"
 #include "base/text.h"
 #include "guard/git_sealing.h"
 #include "os/files.h"
@@ -102,7 +101,6 @@ Status Pushing::seal_first() {
     if (auto ok = remember(*fences, std::move(why)); !ok || refused_) return ok;
   }
   if (push_.dry_run) return {};
-  const bool first_seal = standing_.oid.empty();
   auto answer = seal_at(remote_, out_.target, request, fences, &standing_);
   if (!answer) return answer.error();
   if (const auto* refused = std::get_if<Refused>(&*answer)) {
@@ -110,42 +108,16 @@ Status Pushing::seal_first() {
     return {};
   }
   out_.sealed = true;
-  // Where this cannot be kept, a fence that goes missing during this run is not noticed: no harm,
-  // the present holder's seal makes it anew.
-  if (first_seal && fences != nullptr) (void)fences->admit(sealing_name(), sealing_offer());
+  if (fences != nullptr) tell_standing(*fences, request, to_tell_);
   return {};
 }
 
-// A fence in the store that says whose seal of this target is the first: of that token, and used
-// once it is done. Only with it can a seal under way be told from a fence that went missing.
-std::string Pushing::sealing_name() const {
-  // As same_fence() compares: of all branches there.
-  const auto canonical = parse_git_target(out_.target);
-  const std::string& where = canonical ? canonical->remote : remote_.place().url;
-  return cat("git-sealing:", to_hex(sha256(cat(where, "\n", ref_))));
-}
-
-core::Offer Pushing::sealing_offer() const {
-  core::Offer out = offer_of(push_.pass, "");
-  out.mode = core::FenceMode::Once;
-  out.key = "sealed";
-  return out;
-}
-
-// It is remembered, and has no fence. Another process of this run may be about to seal it, or was
-// killed there; or has sealed it since we looked.
-Status Pushing::may_seal_missing(api::Fences& fences) {
-  auto sealing = fences.fence(sealing_name());
-  if (!sealing) return sealing.error();
-  const bool this_run = *sealing && (*sealing)->generation == push_.pass.generation &&
-                        (*sealing)->resource == push_.pass.resource.text() &&
-                        (*sealing)->token == push_.pass.token;
-  if (this_run && !(*sealing)->used) return {};
-  if (this_run) {
-    auto oid = remote_.oid_at_server(ref_);
-    if (!oid) return oid.error();
-    if (!oid->empty()) return {};
-  }
+// It was sealed, and no fence was seen. What is told as sealed has a fence already: another process
+// of this run may have made it since we looked.
+Status Pushing::not_missing() const {
+  auto oid = remote_.oid_at_server(ref_);
+  if (!oid) return oid.error();
+  if (!oid->empty()) return {};
   return fault(
       "it had been sealed, and its fence is missing. Find out what happened to the "
       "repository; then 'stint seal' by the present holder makes the fence anew");
@@ -153,22 +125,24 @@ Status Pushing::may_seal_missing(api::Fences& fences) {
 
 // Before it is sealed: transfer and revoke must find every target that may be.
 Status Pushing::remember(api::Fences& fences, Refused why) {
-  auto sealed = fences.sealed(push_.pass.resource);
-  if (!sealed) return sealed.error();
-  const bool known = std::ranges::any_of(
-      *sealed, [&](const std::string& one) { return same_fence(one, out_.target); });
-  if (known && standing_.oid.empty()) return may_seal_missing(fences);
-  if (known || push_.dry_run) return {};
-  if (standing_.oid.empty()) {
-    // A key that may only acquire goes without.
-    auto sealing = fences.seal(sealing_name(), sealing_offer());
-    if (!sealing && sealing.error().code != Code::Denied) return sealing.error();
-    if (sealing && is_refusal(sealing->verdict)) {
-      why.verdict = sealing->verdict;
-      refused_ = std::move(why);
-      return {};
+  auto word = fences.word(push_.pass.resource);
+  if (!word) return word.error();
+  to_tell_.clear();
+  bool known = false;
+  bool sealed = false;
+  // Of all branches there: they share the fence.
+  for (const std::string& one : word->sealed) {
+    if (!same_fence(one, out_.target)) continue;
+    known = true;
+    if (memory_of(*word, one) == Memory::Sealed) {
+      sealed = true;
+    } else {
+      to_tell_.push_back(one);
     }
   }
+  if (sealed && standing_.oid.empty()) return not_missing();
+  if (known || push_.dry_run) return {};
+  to_tell_.push_back(out_.target);
   auto remembered = fences.remember(offer_of(push_.pass, ""), {out_.target});
   if (!remembered) return remembered.error();
   if (*remembered != core::Verdict::Admitted) {

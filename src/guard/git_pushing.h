@@ -27,9 +27,7 @@ class Pushing {
   Status stand();  // sets standing_ to a fence of ours, or refused_
   Status seal_first();
   Status remember(api::Fences& fences, Refused why);
-  Status may_seal_missing(api::Fences& fences);
-  std::string sealing_name() const;
-  core::Offer sealing_offer() const;
+  Status not_missing() const;
   Status judge();
   Result<PushFate> send();
   Result<PushFate> settle();
@@ -61,6 +59,7 @@ class Pushing {
       false;  // by git's words only: for ours, once it is known what became of it
   std::optional<core::Fence> raised_;  // mode once: what the fence becomes with this write
   std::optional<Refused> refused_;
+  std::vector<std::string> to_tell_;  // about to be sealed: told when the fence stands
   std::string why_;
   std::string last_;  // our own last fence object
 };

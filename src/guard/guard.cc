@@ -1,5 +1,7 @@
 #include "guard/guard.h"
 
+#include <algorithm>
+
 namespace stint::guard {
 namespace {
 
@@ -54,6 +56,33 @@ core::Offer offer_of(const Pass& pass, const std::string& digest) {
           .mode = pass.mode,
           .key = pass.key.empty() ? digest : pass.key,
           .digest = digest};
+}
+
+Memory memory_of(const api::TokenWord& word, const std::string& target) {
+  const auto listed = [&](const std::vector<std::string>& list) {
+    return std::ranges::find(list, target) != list.end();
+  };
+  if (listed(word.sealing)) return Memory::AboutToBeSealed;
+  return listed(word.sealed) ? Memory::Sealed : Memory::None;
+}
+
+void tell_standing(api::Fences& fences, const SealRequest& request,
+                   const std::vector<std::string>& targets) {
+  if (targets.empty()) return;
+  core::Offer offer = offer_of(request.pass, "");
+  offer.by_order = request.by_order;
+  offer.sealing = core::Sealing::Stands;
+  static_cast<void>(fences.remember(offer, targets));
+}
+
+bool take_back(api::Fences& fences, const SealRequest& request, const std::string& target) {
+  auto word = fences.word(request.pass.resource);
+  if (!word || memory_of(*word, target) != Memory::AboutToBeSealed) return false;
+  core::Offer offer = offer_of(request.pass, "");
+  offer.by_order = request.by_order;
+  offer.sealing = core::Sealing::Refused;
+  auto verdict = fences.remember(offer, {target});
+  return verdict && *verdict == core::Verdict::Admitted;
 }
 
 Result<core::FenceDecision> judge_write(const std::optional<core::Fence>& fence, const Pass& pass,

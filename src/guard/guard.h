@@ -80,6 +80,17 @@ bool is_refusal(core::Verdict verdict);
 // The offer that core judges.
 core::Offer offer_of(const Pass& pass, const std::string& digest);
 
+// How far a target is remembered for its resource.
+enum class Memory { None, AboutToBeSealed, Sealed };
+Memory memory_of(const api::TokenWord& word, const std::string& target);
+// Tells the store that fences stand, once they do. A failure is no harm: a fence that goes missing
+// before the next holder's seal is not noticed then, and is made anew by the present holder.
+void tell_standing(api::Fences& fences, const SealRequest& request,
+                   const std::vector<std::string>& targets);
+// A target refused its first seal as another's (Foreign): takes it back, so that later runs do not
+// fail there. True: it was only about to be sealed, and is no longer remembered.
+bool take_back(api::Fences& fences, const SealRequest& request, const std::string& target);
+
 // Asks core; when core wants the store's word, asks the store once and core again. Never AskStore.
 // `fences` null: the store cannot be asked, Code::Unavailable.
 // Pass::warn: a write that would be refused is Admitted with the fence unchanged, and `why` says

@@ -219,6 +219,22 @@ Result<SealAnswer> seal_site(Site& site, const SealRequest& request, api::Fences
   return unavailable(cat("the fences of ", quoted(site.target()), " change too fast"));
 }
 
+namespace {
+
+// The store says that a fence stood here, and none was seen. What is told as sealed has a fence
+// already: another process may have made it since we looked.
+Status not_missing(const Site& site) {
+  auto again = site.survey();
+  if (!again) return again.error();
+  if (!again->fences.empty() || !again->torn.empty()) return {};
+  return unavailable(cat("the fence of ", quoted(site.target()),
+                         " is missing, although it was sealed before: it was removed, or this "
+                         "is a restored copy. Nothing was written. Look at the file, then seal "
+                         "it (stint seal) and write again"));
+}
+
+}  // namespace
+
 Result<SealAnswer> sealed_for_writing(Site& site, const Pass& pass, api::Fences* fences) {
   if (pass.token.issued()) {
     const std::string& generation = pass.generation.hex();
@@ -250,24 +266,30 @@ Result<SealAnswer> sealed_for_writing(Site& site, const Pass& pass, api::Fences*
   if (!decision) return decision.error();
   if (!admitted(decision->verdict)) return why;
   if (*fence && own(**fence, pass)) return seal_site(site, request, fences);
-  if (!*fence) {
-    auto known = fences->sealed(pass.resource);
-    if (!known) return known.error();
-    if (std::ranges::find(*known, site.target()) != known->end()) {
-      return unavailable(cat("the fence of ", quoted(site.target()),
-                             " is missing, although it was sealed before: it was removed, or this "
-                             "is a restored copy. Nothing was written. Look at the file, then seal "
-                             "it (stint seal) and write again"));
-    }
+  auto word = fences->word(pass.resource);
+  if (!word) return word.error();
+  const Memory known = memory_of(*word, site.target());
+  if (!*fence && known == Memory::Sealed) {
+    if (auto there = not_missing(site); !there) return there.error();
   }
-  // Before the fence stands, so that a transfer or a revocation knows of it.
-  auto remembered = fences->remember(offer_of(pass, ""), {site.target()});
+  // Before the fence stands, so that a transfer or a revocation knows of it. If it does already:
+  // that this token is still the newest, in the same reading, says as much.
+  const core::Offer offer = offer_of(pass, "");
+  auto remembered = known == Memory::None ? fences->remember(offer, {site.target()})
+                                          : core::seal(std::nullopt, offer, word->issued).verdict;
   if (!remembered) return remembered.error();
   if (!admitted(*remembered)) {
     why.verdict = *remembered;
     return why;
   }
-  return seal_site(site, request, fences);
+  auto sealed = seal_site(site, request, fences);
+  if (!sealed || known == Memory::Sealed) return sealed;
+  if (std::holds_alternative<Sealed>(*sealed)) {
+    tell_standing(*fences, request, {site.target()});
+  } else if (std::get<Refused>(*sealed).verdict == core::Verdict::Foreign) {
+    take_back(*fences, request, site.target());
+  }
+  return sealed;
 }
 
 Result<SealAnswer> may_land(Site& site, const Pass& pass, api::Fences* fences) {

@@ -104,11 +104,14 @@ Outcome<SealedTarget, Refusal> seal(const Holder& holder, std::string_view targe
   if (is_refusal(*remembered)) {
     return refusal_of(client, refused_with(found->words, *remembered, pass), pass);
   }
-  auto answer = seal(guards, *found, {.pass = pass, .by_order = false, .adopt = {}}, &fences);
+  const SealRequest request{.pass = pass, .by_order = false, .adopt = {}};
+  auto answer = seal(guards, *found, request, &fences);
   if (!answer) return answer.error();
   if (const auto* refused = std::get_if<Refused>(&*answer)) {
+    if (refused->verdict == core::Verdict::Foreign) take_back(fences, request, found->words);
     return refusal_of(client, *refused, pass);
   }
+  tell_standing(fences, request, {found->words});
   return SealedTarget{found->words};
 }
 

@@ -1,5 +1,8 @@
 #include "service/fence_records.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "base/json_text.h"
 #include "base/sha256.h"
 #include "service/record_fields.h"
@@ -41,9 +44,18 @@ std::string act_key(std::string_view name, std::string_view key) {
   return cat(kActPrefix, name, '\x1F', key);
 }
 
-std::string encode_sealed(const std::vector<std::string>& targets) {
+std::vector<std::string> Remembered::all() const {
+  std::vector<std::string> out;
+  std::ranges::merge(sealed, sealing, std::back_inserter(out));
+  return out;
+}
+
+std::string encode_sealed(const Remembered& targets) {
   json::object out;
-  out["targets"] = json::array(targets.begin(), targets.end());
+  out["targets"] = json::array(targets.sealed.begin(), targets.sealed.end());
+  if (!targets.sealing.empty()) {
+    out["sealing"] = json::array(targets.sealing.begin(), targets.sealing.end());
+  }
   return json::serialize(out);
 }
 
@@ -72,11 +84,13 @@ std::string encode(const api::Act& act) {
   return out.done();
 }
 
-Result<std::vector<std::string>> decode_sealed(std::string_view value) {
+Result<Remembered> decode_sealed(std::string_view value) {
   Fields fields("sealed", value);
   fields.require("targets");
-  std::vector<std::string> targets = fields.texts("targets");
-  return fields.done(std::move(targets));
+  Remembered out{.sealed = fields.texts("targets"), .sealing = fields.texts("sealing")};
+  std::ranges::sort(out.sealed);
+  std::ranges::sort(out.sealing);
+  return fields.done(std::move(out));
 }
 
 Result<core::Fence> decode_fence(std::string_view value) {
@@ -142,18 +156,20 @@ Status check_offer(const core::Offer& offer) {
   return check_digest(offer.digest);
 }
 
-Status check_sealed(const std::vector<std::string>& targets) {
-  for (const std::string& target : targets) {
+Status check_sealed(const Remembered& targets) {
+  const std::vector<std::string> all = targets.all();
+  for (const std::string& target : all) {
     if (auto ok = check_name("a target", target, api::kMostTargetBytes); !ok) return ok;
   }
   const std::string value = encode_sealed(targets);
-  if (targets.size() <= api::kMostSealedTargets && value.size() <= store::Store::kMaxValueBytes) {
+  if (all.size() <= api::kMostSealedTargets && value.size() <= store::Store::kMaxValueBytes) {
     return {};
   }
-  return invalid(
-      cat("at most ", api::kMostSealedTargets, " targets of one resource, together ",
-          store::Store::kMaxValueBytes,
-          " bytes, are remembered as sealed; guard the others with a lease of their own"));
+  return invalid(cat(
+      "at most ", api::kMostSealedTargets, " targets of one resource, together ",
+      store::Store::kMaxValueBytes,
+      " bytes, are remembered as sealed. Take out those that are no longer written to (stint seal "
+      "--forget TARGET --resource R --why TEXT), or guard the others with a lease of their own"));
 }
 
 }  // namespace stint::service

@@ -67,7 +67,7 @@ struct FenceService::View {
   store::Version fence_version = 0;
   std::optional<api::Act> act;
   store::Version act_version = 0;
-  std::vector<std::string> sealed;
+  Remembered sealed;
   store::Version sealed_version = 0;
   Verdict verdict = Verdict::Stale;
 };
@@ -133,9 +133,9 @@ Result<FenceService::View> FenceService::look(const Asked& asked) {
                         entries[kCool].timer};
   auto entry = entries.begin() + kFurther;
   if (asked.targets) {
-    std::optional<std::vector<std::string>> sealed;
+    std::optional<Remembered> sealed;
     if (auto ok = take(*entry, decode_sealed, sealed); !ok) return ok.error();
-    view.sealed = sealed.value_or(std::vector<std::string>());
+    view.sealed = sealed.value_or(Remembered());
     view.sealed_version = (entry++)->version;
   }
   if (!asked.target.empty()) {
@@ -237,28 +237,52 @@ Result<FenceService::Plan> FenceService::plan_finish(const View& view, const Ask
   return plan;
 }
 
+namespace {
+
+void add_sorted(std::vector<std::string>& to, const std::string& one) {
+  const auto place = std::ranges::lower_bound(to, one);
+  if (place == to.end() || *place != one) to.insert(place, one);
+}
+
+// What is sealed stays so, but for an operator's word: another process of the holder, or the next
+// one, may have got further than who speaks now.
+Remembered told(Remembered known, const std::vector<std::string>& targets, core::Sealing how) {
+  for (const std::string& target : targets) {
+    if (std::ranges::binary_search(known.sealed, target)) continue;
+    if (how == core::Sealing::Ahead) {
+      add_sorted(known.sealing, target);
+      continue;
+    }
+    std::erase(known.sealing, target);
+    if (how == core::Sealing::Stands) add_sorted(known.sealed, target);
+  }
+  return known;
+}
+
+}  // namespace
+
 Result<FenceService::Plan> FenceService::plan_remember(const View& view, const Asked& asked) {
   Plan plan{.verdict = core::seal(std::nullopt, asked.offer, view.issued).verdict,
             .steps = {},
             .fence = {},
             .act = {}};
   if (refusal(plan.verdict)) return plan;
-  std::vector<std::string> all = view.sealed;
-  all.insert(all.end(), asked.words.begin(), asked.words.end());
-  std::ranges::sort(all);
-  all.erase(std::unique(all.begin(), all.end()), all.end());
-  if (all == view.sealed) return plan;
-  if (auto ok = check_sealed(all); !ok) return ok.error();
+  const Remembered after = told(view.sealed, asked.words, asked.offer.sealing);
+  if (after == view.sealed) return plan;
+  if (auto ok = check_sealed(after); !ok) return ok.error();
   plan.steps.push_back(
-      setting(sealed_key(asked.resource), view.sealed_version, encode_sealed(all)));
+      setting(sealed_key(asked.resource), view.sealed_version, encode_sealed(after)));
   plan.steps.push_back(expecting(own_key(asked.resource), view.own_version));
   return plan;
 }
 
 Result<FenceService::Plan> FenceService::plan_forget(const View& view, const Asked& asked) {
   Plan plan{.verdict = Verdict::Admitted, .steps = {}, .fence = {}, .act = {}};
-  std::vector<std::string> left = view.sealed;
-  for (const std::string& target : asked.words) std::erase(left, target);
+  Remembered left = view.sealed;
+  for (const std::string& target : asked.words) {
+    std::erase(left.sealed, target);
+    std::erase(left.sealing, target);
+  }
   if (left == view.sealed) return plan;
   plan.steps.push_back(
       setting(sealed_key(asked.resource), view.sealed_version, encode_sealed(left)));
@@ -278,7 +302,8 @@ Result<api::TokenWord> FenceService::word(const ResourceName& resource) {
                       .claim = {},
                       .live = false,
                       .remaining = std::nullopt,
-                      .sealed = std::move(view->sealed)};
+                      .sealed = view->sealed.all(),
+                      .sealing = std::move(view->sealed.sealing)};
   if (!view->own) {
     // Nobody ever held it, or its record was forgotten: the floor then is its last token.
     return word;
@@ -306,7 +331,7 @@ Result<core::Verdict> FenceService::remember(const core::Offer& offer,
   core::Offer plain = offer;
   plain.mode = core::FenceMode::AtLeast;
   if (auto ok = check_offer(plain); !ok) return ok.error();
-  if (auto ok = check_sealed(targets); !ok) return ok.error();
+  if (auto ok = check_sealed({.sealed = targets, .sealing = {}}); !ok) return ok.error();
   auto view = settle({.offer = plain,
                       .resource = plain.resource,
                       .target = "",

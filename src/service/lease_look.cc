@@ -121,7 +121,8 @@ Result<LeaseService::Snapshot> LeaseService::look(const ResourceName& name, Furt
   if (further == Further::Sealed && entries.back().present()) {
     auto sealed = decode_sealed(entries.back().value);
     if (!sealed) return sealed.error();
-    out.sealed = std::move(*sealed);
+    out.sealed = sealed->all();
+    out.sealing = std::move(sealed->sealing);
   }
   record.timers = {entries[2].timer, entries[4].timer, entries[5].timer, entries[6].timer};
   return out;

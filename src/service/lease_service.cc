@@ -313,12 +313,14 @@ Result<api::AcquireAnswer> LeaseService::answer_of(const api::AcquireRequest& re
     granted.age = age_of(kept, wall_of(settled.after));
     granted.store_time = time_of(settled.after);
     granted.sealed = std::move(settled.after.sealed);
+    granted.sealing = std::move(settled.after.sealing);
     return api::AcquireAnswer(std::move(granted));
   }
   if (settled.decision.outcome == core::Outcome::Refused) return refusal_of(request, settled);
   keep_in_mind(settled);
   api::Granted granted = granted_of(settled);
   granted.sealed = std::move(settled.after.sealed);
+  granted.sealing = std::move(settled.after.sealing);
   return api::AcquireAnswer(std::move(granted));
 }
 

@@ -27,8 +27,9 @@ struct LeaseService::Snapshot {
   Status usable;  // an error: its leases went to another store, or are on their way into this one
   std::optional<WallTime> store_wall;
   std::optional<Nanos> store_time;
-  std::vector<std::string> sealed = {};  // Further::Sealed
-  std::optional<KeptAnswer> kept = {};   // of an earlier request with the same idempotency key
+  std::vector<std::string> sealed = {};   // Further::Sealed
+  std::vector<std::string> sealing = {};  // those of them that are only about to be sealed
+  std::optional<KeptAnswer> kept = {};    // of an earlier request with the same idempotency key
 };
 
 // What a verb came to.

@@ -66,7 +66,10 @@ std::string once_key(const api::Once& once) { return cat(kAnswerPrefix, once.key
 store::Step keep_answer(const api::Once& once, const KeptAnswer& answer) {
   KeptAnswer kept = answer;
   kept.digest = once.digest;
-  if (kept.granted) kept.granted->sealed.clear();
+  if (kept.granted) {
+    kept.granted->sealed.clear();
+    kept.granted->sealing.clear();
+  }
   std::string value = encode(kept);
   if (value.size() > kRoom) {
     shorten(kept.granted ? kept.granted->lease : kept.held->lease);

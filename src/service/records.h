@@ -7,8 +7,8 @@
 //   work/R        note and progress
 //   cap/R rest/R cool/R   timers of max_hold, at_least and cooldown, only where used
 //   hist/R<1F>N   the grant with token N, once it has ended
-//   sealed/R      the targets that holders of R have sealed; outlives the lease's own records, as
-//                 the fences at the targets do
+//   sealed/R      the targets that holders of R have sealed, or are about to; outlives the lease's
+//                 own records, as the fences at the targets do
 //   fence/T       the fence of a target that keeps none itself       (service/fence_records.h)
 //   act/NAME<1F>K intent and result of `stint admit NAME --key K`
 //   job/J         a job: how far it is decided, what is due, what runs    (service/slot_records.h)

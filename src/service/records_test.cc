@@ -4,6 +4,7 @@
 
 #include "base/random.h"
 #include "base/text.h"
+#include "service/fence_records.h"
 
 namespace stint::service {
 namespace {
@@ -35,6 +36,17 @@ core::Ownership ownership() {
           .order = "id",
           .acquired_at = wall_from_ms(1'700'000'000'123),
           .terms = {Millis(1), Millis(2), Millis(3), Millis(4)}};
+}
+
+TEST(SealedRecord, KeepsWhatIsAboutToBeSealedApartAndAnOlderOneIsAllSealed) {
+  const Remembered both{.sealed = {"file:/a", "file:/c"}, .sealing = {"file:/b"}};
+  EXPECT_EQ(decode_sealed(encode_sealed(both)).value(), both);
+  EXPECT_EQ(both.all(), (std::vector<std::string>{"file:/a", "file:/b", "file:/c"}));
+  const Remembered older = decode_sealed("{\"targets\":[\"file:/a\"]}").value();
+  EXPECT_EQ(older.sealed, std::vector<std::string>{"file:/a"});
+  EXPECT_TRUE(older.sealing.empty());
+  EXPECT_FALSE(decode_sealed("{\"sealing\":[\"file:/a\"]}"));
+  EXPECT_FALSE(decode_sealed("{\"targets\":[],\"sealing\":[1]}"));
 }
 
 TEST(RecordKeys, KeepNamesApart) {

@@ -111,6 +111,7 @@ TEST_F(GuardFiles, OtherRefusalsAndFaultsHaveTheirCodes) {
   EXPECT_EQ(code({"--resource", "site", "--token", token, "--mode", "twice"}), 2);
   EXPECT_EQ(code({"--resource", "site", "--token", token, "--key", "k"}), 2);
   EXPECT_EQ(code({"--resource", "site", "--token", token, "--from", "/nonexistent"}), 2);
+  EXPECT_EQ(code({"--resource", "site", "--token", token, "--from", "/"}), 2);
   EXPECT_FALSE(std::filesystem::exists(page));
   EXPECT_EQ(code({"--resource", "site", "--token", token}), 0);
   EXPECT_EQ(code({"--resource", "site"}), 13);

@@ -201,6 +201,37 @@ TEST_P(FencesTest, SealedTargetsAreRememberedSortedAndOnce) {
   EXPECT_TRUE(fences_.sealed(resource("d")).value().empty()) << "another resource";
 }
 
+TEST_P(FencesTest, ATargetIsAboutToBeSealedUntilItsFenceStands) {
+  using Texts = std::vector<std::string>;
+  const auto with = [&](Token token, core::Sealing sealing) {
+    core::Offer out = offer("db", token);
+    out.sealing = sealing;
+    return out;
+  };
+  const Token token = next("db");
+  EXPECT_EQ(remembered(offer("db", token), {"file:/b", "file:/a", "file:/c"}), Verdict::Admitted);
+  EXPECT_EQ(fences_.word(resource("db")).value().sealing, (Texts{"file:/a", "file:/b", "file:/c"}));
+  EXPECT_EQ(remembered(with(token, core::Sealing::Stands), {"file:/b"}), Verdict::Admitted);
+  EXPECT_EQ(remembered(offer("db", token), {"file:/b"}), Verdict::Admitted) << "it stays sealed";
+  EXPECT_EQ(remembered(with(token, core::Sealing::Refused), {"file:/a", "file:/b"}),
+            Verdict::Admitted);
+  const auto word = fences_.word(resource("db")).value();
+  EXPECT_EQ(word.sealed, (Texts{"file:/b", "file:/c"})) << "only what was not sealed is taken back";
+  EXPECT_EQ(word.sealing, Texts{"file:/c"});
+  const auto granted = [&] {
+    EXPECT_TRUE(done(client_.leases.revoke(order("db", get("db").token), core::Reason::Revoked)));
+    return acquire("db").answer;
+  }();
+  EXPECT_EQ(granted.sealed, word.sealed) << "the next holder hears of both";
+  EXPECT_EQ(granted.sealing, word.sealing);
+  for (const core::Sealing late : {core::Sealing::Stands, core::Sealing::Refused}) {
+    EXPECT_EQ(remembered(with(token, late), {"file:/c"}), Verdict::Stale);
+  }
+  EXPECT_EQ(fences_.word(resource("db")).value().sealing, Texts{"file:/c"});
+  EXPECT_TRUE(fences_.forget(resource("db"), "file:/c"));
+  EXPECT_EQ(fences_.sealed(resource("db")).value(), Texts{"file:/b"});
+}
+
 TEST_P(FencesTest, AListOfSealedTargetsThatIsTooLongIsRefusedWhole) {
   const Token token = next("db");
   std::vector<std::string> many;

@@ -47,5 +47,46 @@ TEST(SealSweep, KilledBetweenAcquireRememberSealAndStart) {
   EXPECT_GT(report->runs, 5);
 }
 
+std::string after_a_killed_write(const Stint& stint, const std::string& page,
+                                 const std::string& body) {
+  const auto write = [&](const char* token) {
+    return stint({"write", page, "--from", body, "--resource", "r", "--token", token});
+  };
+  const Finished again = write("1");
+  if (again.exit_code != 0) return cat("the holder cannot go on: ", again.err);
+  const Finished revoked = stint({"revoke", "r", "--token", "1", "--why", "test", "--json"});
+  if (revoked.exit_code != 0) return cat("the revoke failed: ", revoked.err);
+  if (revoked.out.find("page\"}]") == std::string::npos) return "the revoke did not seal it";
+  if (stint({"acquire", "r"}).out != "3\n") return "no next holder";
+  const Finished next = write("3");
+  return next.exit_code == 0 ? "" : cat("the next holder cannot go on: ", next.err);
+}
+
+// EVIDENCE-OF: G5 G11
+TEST(SealSweep, AFirstWriteKilledAnywhereStopsNobody) {
+  SKIP_WITHOUT_STRACE();
+  const Stint stint;
+  const std::string folder = stint.dir().file("www");
+  const std::string body = stint.dir().file("body");
+  write_text(body, "new");
+  SweepPlan plan{.command = stint.command({"write", folder + "/page", "--from", body, "--resource",
+                                           "r", "--token", "1"}),
+                 .from = folder};
+  plan.blows = {Blow::Kill};
+  plan.most_points = full_sweep() ? 0 : kSlice;
+  plan.prepare = [&] {
+    std::filesystem::remove_all(stint.dir().file("state"));
+    std::filesystem::remove_all(folder);
+    std::filesystem::create_directories(folder);
+    ASSERT_EQ(stint({"acquire", "r"}).out, "1\n");
+  };
+  plan.check = [&](const Strike&) { return after_a_killed_write(stint, folder + "/page", body); };
+  const auto report = sweep(plan);
+  ASSERT_TRUE(report) << report.error().message;
+  std::cout << report->text();
+  EXPECT_TRUE(report->failures.empty()) << report->failures.front();
+  EXPECT_GT(report->runs, 5);
+}
+
 }  // namespace
 }  // namespace stint::test

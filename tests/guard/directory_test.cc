@@ -176,6 +176,14 @@ TEST_F(GuardDirectory, FencesThatAreNotWhatTheyShouldBeAreRefused) {
   EXPECT_EQ(published(), "two");
 }
 
+TEST_F(GuardDirectory, AFenceThatWasOnlyAboutToBeMadeIsNotMissing) {
+  fences.targets = {guard::directory_target(path).value()};
+  fences.sealing = fences.targets;
+  fences.issue(1);
+  EXPECT_TRUE(done(publish(1)));
+  EXPECT_TRUE(fences.sealing.empty());
+}
+
 TEST_F(GuardDirectory, NoPermissionIsDeniedAndNothingIsLeft) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs to become somebody else";
   fences.issue(1);

@@ -312,6 +312,54 @@ TEST_F(GuardFile, AMissingFenceOfASealedTargetIsRefusedUntilTheHolderSeals) {
   EXPECT_TRUE(done(write(2, "two")));
 }
 
+// A holder that was killed between the two words to the store, before its fence stood.
+TEST_F(GuardFile, AFenceThatWasOnlyAboutToBeMadeIsNotMissing) {
+  const std::string target = cat("file:", fs::canonical(dir.path()).string(), "/page");
+  for (const std::uint64_t token : {1, 2}) {
+    fences.targets = {target};
+    fences.sealing = {target};
+    fences.issue(token);
+    const auto answer = write(token, "x");
+    EXPECT_TRUE(done(answer)) << told(answer);
+    EXPECT_TRUE(fences.sealing.empty()) << "told when it stands";
+    EXPECT_EQ(fences.targets, std::vector<std::string>{target});
+    fs::remove(dir.file(cat(".page.fence.", token)));
+    EXPECT_FALSE(write(token, "y")) << "from then on a missing one is an alarm";
+  }
+  EXPECT_EQ(content(), "x");
+}
+
+// It was killed after its fence stood: the next holder's seal tells.
+TEST_F(GuardFile, AFenceThatWasNotToldIsToldByTheNextHolder) {
+  fences.issue(1);
+  ASSERT_TRUE(done(write(1, "one")));
+  fences.sealing = fences.targets;
+  EXPECT_TRUE(done(write(1, "two")));
+  fences.issue(2);
+  EXPECT_TRUE(done(write(2, "three")));
+  EXPECT_TRUE(fences.sealing.empty());
+}
+
+TEST_F(GuardFile, AFenceThatAnotherProcessMadeSinceOneLookedIsNotMissing) {
+  fences.issue(1);
+  fences.meanwhile = [&] { ASSERT_TRUE(done(write(1, "the other's"))); };
+  const auto answer = write(1, "one");
+  EXPECT_TRUE(done(answer)) << told(answer);
+  EXPECT_EQ(content(), "one");
+  EXPECT_TRUE(fences.sealing.empty());
+}
+
+// Another resource's fence came between the look and the seal.
+TEST_F(GuardFile, ATargetThatRefusesItsFirstSealIsTakenBack) {
+  fences.issue(1);
+  guard::Pass theirs = pass_with(1);
+  theirs.resource = ResourceName::parse("theirs").value();
+  fences.meanwhile = [&] { ASSERT_TRUE(done(guard::seal_file(path, seal_with(theirs), &fences))); };
+  EXPECT_EQ(verdict_of(write(1, "one")), core::Verdict::Foreign);
+  EXPECT_TRUE(fences.targets.empty());
+  EXPECT_TRUE(fences.sealing.empty());
+}
+
 TEST_F(GuardFile, ATokenThatWasIssuedTwiceIsNoticedByItsClaim) {
   SeededRandom chance(7);
   fences.issue(4);

@@ -155,6 +155,11 @@ TEST(HttpInput, TooMuchAndTooSlowAreCutOff) {
   ASSERT_TRUE(stalled.send(std::string_view(whole).substr(0, whole.size() - 5)));
   EXPECT_EQ(stalled.read().status, 408);
   EXPECT_TRUE(stalled.closed());
+  world.upstream.answer_halves(true);
+  Client answered(world.port());
+  ASSERT_TRUE(answered.send(std::string_view(whole).substr(0, whole.size() - 5)));
+  EXPECT_EQ(answered.read().status, 408) << "whatever the upstream makes of the half";
+  EXPECT_TRUE(answered.closed());
   EXPECT_TRUE(world.upstream.landed().empty());
   std::vector<std::unique_ptr<Client>> many;
   for (int i = 0; i < 4; ++i) many.push_back(std::make_unique<Client>(world.port()));

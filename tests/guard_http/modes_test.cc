@@ -94,6 +94,29 @@ struct Told {
   }
 };
 
+// Every refusal is told: also that of a request that shows no token, or another lease's.
+TEST(HttpModes, WhatShowsNoTokenOrAnotherResourceIsTold) {
+  ProxyWorld world;
+  Told told;
+  world.request.refused = [&](const guard::Refused& refused, const guard::Pass&) {
+    const std::lock_guard lock(told.mutex);
+    told.list.push_back(refused);
+  };
+  world.start();
+  EXPECT_EQ(world.ask("PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx").status, 428);
+  ASSERT_TRUE(wait_until([&] { return told.count() == 1; }));
+  EXPECT_EQ(world
+                .ask("PUT / HTTP/1.1\r\nHost: x\r\nFencing-Token: 1\r\nFencing-Resource: "
+                     "other\r\nContent-Length: 1\r\n\r\nx")
+                .status,
+            403);
+  ASSERT_TRUE(wait_until([&] { return told.count() == 2; }));
+  EXPECT_EQ(told.list[0].verdict, core::Verdict::NoToken);
+  EXPECT_EQ(told.list[1].verdict, core::Verdict::Foreign);
+  for (const guard::Refused& one : told.list) EXPECT_FALSE(one.warned);
+  EXPECT_TRUE(world.upstream.landed().empty());
+}
+
 TEST(HttpModes, WarnLetsThroughAndTells) {
   ProxyWorld world;
   Told told;

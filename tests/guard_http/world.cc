@@ -103,6 +103,9 @@ void Upstream::serve(int fd) {
     if (!more(fd, buffer, kLong)) break;
     ++heads_;
     const auto [head, body] = read_message(fd, buffer, kLong);
+    if (head.empty() && halves_) {
+      send_all(fd, "HTTP/1.1 400 Bad Request\r\nContent-Length: 4\r\n\r\nhalf");
+    }
     if (head.empty()) break;
     const auto token = parse_digits(field_of(head, "Fencing-Token")).value_or(0);
     std::unique_lock lock(mutex_);

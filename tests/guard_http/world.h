@@ -59,6 +59,8 @@ class Upstream {
   void hold(std::uint64_t token);
   void let_go(std::uint64_t token);
   void drop_answers(bool drop) { drop_ = drop; }
+  // A request that ends before it is whole gets a 400, as many servers do.
+  void answer_halves(bool answer) { halves_ = answer; }
 
  private:
   void accept_loop();
@@ -66,6 +68,7 @@ class Upstream {
   Listener listener_;
   std::atomic<bool> stop_ = false;
   std::atomic<bool> drop_ = false;
+  std::atomic<bool> halves_ = false;
   std::atomic<int> heads_ = 0;
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -171,7 +171,16 @@ TEST_F(Tables, LetThroughAndRecordUnderWarn) {
                             "INSERT INTO t VALUES (1); COMMIT"),
             "");
   EXPECT_EQ(count("t"), "1");
-  EXPECT_EQ(admin_.value("SELECT kind || ' ' || token FROM stint.overrides"), "warn 4");
+  EXPECT_EQ(admin_.value("SELECT concat_ws(' ', kind, token, relation, operation, role) "
+                         "FROM stint.overrides"),
+            "warn 4 public.t INSERT postgres");
+  // By hand, in the same transaction: no statement of a table.
+  admin_.must(
+      "TRUNCATE stint.overrides; BEGIN; SET LOCAL stint.guard = 'warn'; SET LOCAL stint.token = "
+      "'4'; UPDATE t SET i = 2; SELECT stint.admit('r', 4); COMMIT");
+  EXPECT_EQ(admin_.value("SELECT string_agg(concat_ws(' ', token, relation, operation), ', ' "
+                         "ORDER BY at) FROM stint.overrides"),
+            "4 public.t UPDATE, 4");
 }
 
 TEST_F(Tables, OfHostileNamesAreProtectedAndNothingElseIsDone) {

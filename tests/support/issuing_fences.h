@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "api/fences.h"
@@ -31,15 +33,21 @@ class IssuingFences final : public api::Fences {
   bool live = true;
   bool reachable = true;
   std::atomic<int> asked = 0;
-  std::vector<std::string> targets;
+  std::function<void()> meanwhile;   // what others do when the word is asked for; once
+  std::vector<std::string> targets;  // sealed, or about to be
+  std::vector<std::string> sealing;  // those of them that are only about to be
 
   Result<api::TokenWord> word(const ResourceName&) override {
     ++asked;
+    if (meanwhile) std::exchange(meanwhile, nullptr)();
     if (!reachable) return unavailable("the store is not there");
     api::TokenWord out;
     out.issued = {generation, ancestors, Token(newest_), granted};
     out.owner = Owner::parse("newest-owner").value();
     out.live = live;
+    const std::lock_guard lock(mutex_);
+    out.sealed = targets;
+    out.sealing = sealing;
     return out;
   }
   Result<std::vector<std::string>> sealed(const ResourceName&) override {
@@ -51,13 +59,26 @@ class IssuingFences final : public api::Fences {
     if (offer.token != Token(newest_)) return core::Verdict::Stale;
     const std::lock_guard lock(mutex_);
     for (const std::string& one : more) {
-      if (std::ranges::find(targets, one) == targets.end()) targets.push_back(one);
+      const bool known = std::ranges::find(targets, one) != targets.end();
+      const bool ahead = std::ranges::find(sealing, one) != sealing.end();
+      switch (offer.sealing) {
+        case core::Sealing::Ahead:
+          if (!known) sealing.push_back(one);
+          break;
+        case core::Sealing::Stands: std::erase(sealing, one); break;
+        case core::Sealing::Refused:
+          std::erase(sealing, one);
+          if (ahead) std::erase(targets, one);
+          continue;
+      }
+      if (!known) targets.push_back(one);
     }
     return core::Verdict::Admitted;
   }
   Status forget(const ResourceName&, const std::string& target) override {
     const std::lock_guard lock(mutex_);
     std::erase(targets, target);
+    std::erase(sealing, target);
     return {};
   }
   Result<api::FenceAnswer> admit(const std::string&, const core::Offer&) override { return none(); }

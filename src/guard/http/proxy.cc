@@ -312,8 +312,13 @@ void HttpProxy::refuse(const VisitPtr& visit, Verdict verdict,
 
 // What shows no token. It names no lease that could be trusted: what is recorded names the proxy's.
 void HttpProxy::decline(const std::shared_ptr<Call>& call, const NotShown& not_shown, bool seal) {
-  if (!request_.warn || seal || !not_shown.verdict) return call->answer(not_shown.answer);
-  call->forward({.may_send = [this] { return active(); }, .ended = {}});
+  const bool warned = request_.warn && !seal && not_shown.verdict;
+  if (warned) {
+    call->forward({.may_send = [this] { return active(); }, .ended = {}});
+  } else {
+    call->answer(not_shown.answer);
+  }
+  if (!not_shown.verdict) return;  // not refused by the guard: it is no proper request
   const auto name = request_.resource ? Result<ResourceName>(*request_.resource)
                                       : ResourceName::parse(proxy_lease(request_.upstream, {}));
   if (!name) return;
@@ -324,7 +329,7 @@ void HttpProxy::decline(const std::shared_ptr<Call>& call, const NotShown& not_s
         .fence = {},
         .newest_owner = {},
         .detail = "",
-        .warned = true},
+        .warned = warned},
        pass);
 }
 

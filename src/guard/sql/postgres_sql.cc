@@ -183,7 +183,10 @@ DECLARE
       ELSE 'Another run may have taken over: roll back, stop, and do not repeat this write.' END;
 BEGIN
   IF current_setting('stint.guard', true) = 'warn' THEN
-    INSERT INTO stint.overrides (kind, resource, token, why) VALUES ('warn', resource, token, said);
+    -- What the trigger says of its statement; nothing where admit() was called by hand.
+    INSERT INTO stint.overrides (kind, resource, token, relation, operation, why)
+      VALUES ('warn', resource, token, nullif(current_setting('stint.relation', true), ''),
+              nullif(current_setting('stint.operation', true), ''), said);
     RAISE WARNING '%', said USING DETAIL = standing, HINT = 'stint.guard is warn: it was let through and recorded.';
     RETURN 'warned';
   END IF;

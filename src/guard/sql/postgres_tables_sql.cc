@@ -31,8 +31,15 @@ BEGIN
     RAISE EXCEPTION 'stint.token is no token' USING ERRCODE = '22023',
       HINT = 'set local stint.token = ''7'', as in STINT_TOKEN.';
   END IF;
+  IF current_setting('stint.guard', true) = 'warn' THEN
+    PERFORM set_config('stint.relation', TG_RELID::regclass::text, true),
+            set_config('stint.operation', TG_OP, true);
+  END IF;
   PERFORM stint.admit(resource, nullif(given, '')::bigint, life),
           set_config('stint.passed', resource, true);
+  IF current_setting('stint.guard', true) = 'warn' THEN
+    PERFORM set_config('stint.relation', '', true), set_config('stint.operation', '', true);
+  END IF;
   RETURN NULL;
 END $f$;
 

@@ -7,6 +7,7 @@ namespace stint::net::http {
 namespace {
 
 constexpr std::size_t kMostIdleUpstreams = 256;
+constexpr std::string_view kTooLate = "the body did not come in time";
 
 std::string fields_text(const Fields& fields) {
   std::string out;
@@ -56,6 +57,8 @@ struct Connection::Passing {
   Passing(Hub& hub, const RequestHead& asked, const Forward& how)
       : head(asked), order(how), sent(hub.loop, asio::steady_timer::time_point::max()) {}
   bool allowed() const { return !order.may_send || order.may_send(); }
+  // The client is told that its body came too late, not what the upstream made of the half.
+  bool too_late() const { return client_late && !begun; }
 
   const RequestHead& head;
   const Forward& order;
@@ -186,7 +189,7 @@ Task<bool> Connection::tell_no_answer(Passing& passing) {
   finish(passing, let_go ? Forwarded::Ended : Forwarded::Unanswered);
   if (passing.refusal != 0) co_return co_await give_up(passing, passing.refusal, passing.why);
   if (passing.client_late) {
-    co_return co_await give_up(passing, 408, "the body did not come in time");
+    co_return co_await give_up(passing, 408, kTooLate);
   }
   if (passing.forbidden) {
     co_return co_await give_up(passing, 503,
@@ -287,6 +290,7 @@ Task<bool> Connection::pass_answer(Passing& passing, const ResponseHead& head) {
     passing.up->close();
   }
   finish(passing, whole ? Forwarded::Answered : Forwarded::Unanswered);
+  if (passing.too_late()) co_return co_await give_up(passing, 408, kTooLate);
   co_return whole&& shape.keep && !passing.client_gone;
 }
 
@@ -309,7 +313,7 @@ Task<bool> Connection::pass_answer_body(Passing& passing, Framing framing, bool 
       up.consume(piece->consumed);
     }
     if (body.done() && chunked) out += "0\r\n\r\n";
-    if (!out.empty() && !passing.client_gone) {
+    if (!out.empty() && !passing.client_gone && !passing.too_late()) {
       if (!passing.sending) client_.allow(hub_.options.limits.stall_time);
       passing.begun = true;
       passing.client_gone = !co_await client_.write(out);
@@ -320,7 +324,8 @@ Task<bool> Connection::pass_answer_body(Passing& passing, Framing framing, bool 
     up.allow(hub_.options.limits.answer_time);
     if (!co_await up.fill()) {
       const bool ended = body.until_close() && !up.timed_out() && !cut_;
-      if (ended && chunked && !passing.client_gone) co_await client_.write("0\r\n\r\n");
+      if (ended && chunked && !passing.client_gone && !passing.too_late())
+        co_await client_.write("0\r\n\r\n");
       co_return ended;
     }
   }
