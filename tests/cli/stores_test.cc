@@ -24,7 +24,7 @@ TEST(DoctorCommand, SaysOkLineByLineAndExitsZero) {
   EXPECT_EQ(done.exit_code, 0) << done.out << done.err;
   for (const char* check :
        {"durability", "whole", "visible", "atomic", "clock", "timers", "wake-up", "round-trip",
-        "generation", "skew", "drift"}) {
+        "generation", "skew", "drift", "permissions"}) {
     EXPECT_EQ(count_lines(done.out, cat(" ", check, " ")), 1) << check << "\n" << done.out;
   }
   EXPECT_NE(done.out.find("8 processes counted to 120, 120 acknowledged"), std::string::npos)
