@@ -17,8 +17,9 @@ constexpr Nanos kDriftGrain = std::chrono::milliseconds(50);
 
 // "-12.3 ms"; from a minute on in whole seconds.
 std::string signed_text(Nanos length) {
-  const char* sign = length.count() < 0 ? "-" : "+";
   const auto us = std::chrono::abs(std::chrono::duration_cast<std::chrono::microseconds>(length));
+  const bool below = length.count() < 0 && us.count() >= 100;  // not "-0.0 ms"
+  const char* sign = below ? "-" : "+";
   if (us >= std::chrono::minutes(1)) return cat(sign, us.count() / 1'000'000, " s");
   return cat(sign, us.count() / 1000, ".", us.count() % 1000 / 100, " ms");
 }

@@ -6,6 +6,7 @@
 
 #include "store/etcd/gateway.h"
 #include "store/etcd/txn.h"
+#include "store/seam.h"
 
 namespace stint::store::etcd {
 
