@@ -27,14 +27,17 @@ constexpr const char* kRead =
 
 constexpr const char* kRights =
     "SELECT current_user::text, coalesce((SELECT string_agg(w.what, ', ') FROM ("
-    "  SELECT p || ' on ' || t AS what FROM unnest(ARRAY['SELECT','INSERT','UPDATE','DELETE']) p,"
+    "  SELECT p || ' on ' || t::regclass::text AS what FROM "
+    "unnest(ARRAY['SELECT','INSERT','UPDATE','DELETE']) p,"
     "   unnest(ARRAY['$S.record','$S.meta','$S.mark','$S.waiter']) t"
     "   WHERE NOT has_table_privilege(t, p)"
-    "  UNION ALL SELECT p || ' on ' || t FROM unnest(ARRAY['USAGE','SELECT','UPDATE']) p,"
+    "  UNION ALL SELECT p || ' on ' || t::regclass::text FROM "
+    "unnest(ARRAY['USAGE','SELECT','UPDATE']) p,"
     "   unnest(ARRAY['$S.version','$S.revision','$S.nth']) t"
     "   WHERE NOT has_sequence_privilege(t, p)) w), '')::text,"
     " (SELECT rolsuper FROM pg_roles WHERE rolname = current_user),"
-    " has_schema_privilege('public', '$S', 'USAGE')"
+    " has_schema_privilege('public', (SELECT c.relnamespace FROM pg_class c"
+    "  WHERE c.oid = '$S.record'::regclass), 'USAGE')"
     "  AND has_table_privilege('public', '$S.record', 'INSERT, UPDATE, DELETE')";
 
 // An appended record is shown when every transaction with a lower number has ended: none can then
