@@ -25,16 +25,21 @@ constexpr const char* kRead =
     "SELECT t.now, r.key, r.value, r.version, r.at, r.fires_at, r.ttl_ms"
     " FROM (SELECT clock_timestamp() AS now) t LEFT JOIN $S.record r ON r.key = ANY ($1)";
 
+// What the statements and functions use, no more: a role that was granted just that is well.
 constexpr const char* kRights =
     "SELECT current_user::text, coalesce((SELECT string_agg(w.what, ', ') FROM ("
-    "  SELECT p || ' on ' || t::regclass::text AS what FROM "
-    "unnest(ARRAY['SELECT','INSERT','UPDATE','DELETE']) p,"
+    "  SELECT p || ' on ' || t::regclass::text AS what"
+    "   FROM unnest(ARRAY['SELECT','INSERT','UPDATE','DELETE']) p,"
     "   unnest(ARRAY['$S.record','$S.meta','$S.mark','$S.waiter']) t"
     "   WHERE NOT has_table_privilege(t, p)"
-    "  UNION ALL SELECT p || ' on ' || t::regclass::text FROM "
-    "unnest(ARRAY['USAGE','SELECT','UPDATE']) p,"
-    "   unnest(ARRAY['$S.version','$S.revision','$S.nth']) t"
-    "   WHERE NOT has_sequence_privilege(t, p)) w), '')::text,"
+    "    AND NOT (t = '$S.meta' AND p IN ('INSERT','DELETE'))"
+    "    AND NOT (t IN ('$S.mark','$S.waiter') AND p = 'UPDATE')"
+    "  UNION ALL SELECT 'UPDATE on ' || t::regclass::text"
+    "   FROM unnest(ARRAY['$S.version','$S.revision','$S.nth']) t"
+    "   WHERE NOT has_sequence_privilege(t, CASE WHEN t = '$S.version' THEN 'UPDATE'"
+    "    ELSE 'USAGE, UPDATE' END)"
+    "  UNION ALL SELECT 'SELECT on ' || '$S.revision'::regclass::text"
+    "   WHERE NOT has_sequence_privilege('$S.revision', 'SELECT')) w), '')::text,"
     " (SELECT rolsuper FROM pg_roles WHERE rolname = current_user),"
     " has_schema_privilege('public', (SELECT c.relnamespace FROM pg_class c"
     "  WHERE c.oid = '$S.record'::regclass), 'USAGE')"
