@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "base/text.h"
+#include "client/doctor.h"
 #include "os/pause.h"
 #include "os/program.h"
 #include "service/records.h"
@@ -124,6 +125,15 @@ store::Finding generation_finding(const std::string& generation, bool remembered
 
 Status examine_store(const OpenOptions& options, const Environment& environment, const Clock& clock,
                      Random& random, const std::function<void(const store::Finding&)>& tell) {
+  if (is_server(options.url)) {
+    return examine_through_server(options, clock, random, [&](const client::ToldFinding& told) {
+      // A word that this version does not know is not taken for a good one.
+      const store::Finding::Level level = told.level == "ok"     ? store::Finding::Level::Ok
+                                          : told.level == "warn" ? store::Finding::Level::Warn
+                                                                 : store::Finding::Level::Fail;
+      tell({level, told.check, told.text});
+    });
+  }
   OnlyOpening only(options, clock);
   const bool alone = one_process(options);
   const probe::Practice practice{

@@ -9,7 +9,8 @@
 
 namespace stint::app {
 
-// Contenders are processes of this program, started with this environment.
+// Contenders are processes of this program, started with this environment. Behind a server's
+// address it is the server that examines its store.
 Status examine_store(const OpenOptions& options, const Environment& environment, const Clock& clock,
                      Random& random, const std::function<void(const store::Finding&)>& tell);
 

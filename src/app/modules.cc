@@ -69,6 +69,11 @@ client::OpenedClient connect_by_module(const client::ConnectRequest& request, co
       "http", client::kClientEntry, request, clock);
 }
 
+Status ask_doctor_by_module(const client::DoctorRequest& request, const Clock& clock) {
+  return call_module<client::DoctorEntry, client::DoctorRequest, Status>(
+      "http", client::kDoctorEntry, request, clock);
+}
+
 guard::http::ProxySealAnswer seal_by_module(const guard::http::ProxySeal& seal,
                                             const Clock& clock) {
   return call_module<guard::http::ProxySealEntry, guard::http::ProxySeal,

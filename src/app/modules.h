@@ -5,6 +5,7 @@
 
 #include "base/result.h"
 #include "client/client.h"
+#include "client/doctor.h"
 #include "guard/http/proxy.h"
 #include "guard/sql/postgres_guard.h"
 #include "server/server.h"
@@ -28,6 +29,7 @@ guard::http::OpenedProxy open_module_proxy(const guard::http::ProxyRequest& requ
 server::OpenedPage open_module_page(const Clock& clock);
 server::OpenedServer open_module_server(const server::ServeRequest& request, const Clock& clock);
 client::OpenedClient connect_by_module(const client::ConnectRequest& request, const Clock& clock);
+Status ask_doctor_by_module(const client::DoctorRequest& request, const Clock& clock);
 guard::http::ProxySealAnswer seal_by_module(const guard::http::ProxySeal& seal, const Clock& clock);
 guard::http::ProxyCheckAnswer check_by_module(const guard::http::ProxyCheck& check,
                                               const Clock& clock);

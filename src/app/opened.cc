@@ -6,6 +6,8 @@
 #include "app/zones.h"
 #include "base/text.h"
 #include "client/client.h"
+#include "client/doctor.h"
+#include "os/pause.h"
 #include "queue/dir_queue.h"
 #include "service/fence_service.h"
 #include "service/key_service.h"
@@ -20,6 +22,9 @@
 #include "store/sqlite/sqlite_store.h"
 
 namespace stint::app {
+
+bool is_server(const StoreUrl& url) { return url.scheme == "http" || url.scheme == "https"; }
+
 namespace {
 
 constexpr Millis kDefaultTimeout{5000};
@@ -118,8 +123,6 @@ Result<std::unique_ptr<store::Store>> open_log(const StoreUrl& url, const UrlOpt
   return std::unique_ptr<store::Store>(std::move(*store));
 }
 
-bool is_server(const StoreUrl& url) { return url.scheme == "http" || url.scheme == "https"; }
-
 Result<std::unique_ptr<store::Store>> open_by(const OpenOptions& options, const UrlOptions& parsed,
                                               const Clock& clock, bool accept_copy) {
   const StoreUrl& url = options.url;
@@ -211,15 +214,35 @@ Result<std::unique_ptr<store::Store>> open_store(const OpenOptions& options, con
   return open_by(options, *parsed, clock, false);
 }
 
-Status Opened::connect(const OpenOptions& options, const Clock& clock, Random& random) {
+namespace {
+
+Result<client::ConnectRequest> connect_request(const OpenOptions& options, Random& random) {
   auto parsed = url_options(options.url);
   if (!parsed) return parsed.error();
-  auto client = connect_by_module({.address = options.url,
-                                   .timeout = parsed->timeout,
-                                   .key = options.key,
-                                   .pinned = parsed->pinned,
-                                   .random = &random},
-                                  clock);
+  return client::ConnectRequest{.address = options.url,
+                                .timeout = parsed->timeout,
+                                .key = options.key,
+                                .pinned = parsed->pinned,
+                                .random = &random};
+}
+
+}  // namespace
+
+Status examine_through_server(const OpenOptions& options, const Clock& clock, Random& random,
+                              const std::function<void(const client::ToldFinding&)>& tell) {
+  auto request = connect_request(options, random);
+  if (!request) return request.error();
+  // Once as everybody: who pinned a generation learns whether this is that store.
+  if (auto client = connect_by_module(*request, clock); !client) return client.error();
+  return ask_doctor_by_module(
+      {.server = *request, .tell = tell, .pause = [](Nanos length) { os::pause_for(length); }},
+      clock);
+}
+
+Status Opened::connect(const OpenOptions& options, const Clock& clock, Random& random) {
+  auto request = connect_request(options, random);
+  if (!request) return request.error();
+  auto client = connect_by_module(*request, clock);
   if (!client) return client.error();
   client_ = std::move(*client);
   return {};

@@ -30,7 +30,8 @@ class OnceService;
 }  // namespace stint::service
 namespace stint::client {
 class Connected;
-}
+struct ToldFinding;
+}  // namespace stint::client
 
 namespace stint::app {
 
@@ -88,6 +89,11 @@ class Opened {
 
 // The bare store behind the URL, without a look at its life: for examining and moving it.
 Result<std::unique_ptr<store::Store>> open_store(const OpenOptions& options, const Clock& clock);
+
+// Has the doctor of the server behind the URL examine its store; for how, see client/doctor.h.
+bool is_server(const StoreUrl& url);
+Status examine_through_server(const OpenOptions& options, const Clock& clock, Random& random,
+                              const std::function<void(const client::ToldFinding&)>& tell);
 
 // Where this machine remembers the store; null where nothing is kept.
 std::unique_ptr<AnchorFile> anchor_file(const OpenOptions& options);

@@ -78,6 +78,20 @@ Status settle_claims(const StoreCopy& copy, const Clock& clock, Random& random) 
   return {};
 }
 
+// What is refused is refused before TO is made: opening it would leave an empty store behind. What
+// is to be revoked stays until TO is open: a TO that cannot be used costs nobody a lease.
+Status check_before(const StoreCopy& copy, store::Store& from, const service::Move& move,
+                    const Clock& clock, Random& random) {
+  auto life = service::read_life(from);
+  if (!life) return life.error();
+  if (*life && (*life)->meta.moved_to.empty()) {
+    if (auto done = settle_claims(copy, clock, random); !done) return done;
+  }
+  auto ok = service::check_movable(from, move);
+  if (!ok && ok.error().code == Code::Held && copy.revoke_why) return {};
+  return ok;
+}
+
 }  // namespace
 
 Result<service::Moved> copy_store(const StoreCopy& copy, const Clock& clock, Random& random) {
@@ -88,11 +102,12 @@ Result<service::Moved> copy_store(const StoreCopy& copy, const Clock& clock, Ran
   from_options.may_create = false;
   auto from = open_store(from_options, clock);
   if (!from) return from.error();
+  const service::Move move{
+      .from_name = copy.from.url.printable, .to_name = copy.to.url.printable, .by = copy.by};
+  if (auto ok = check_before(copy, **from, move, clock, random); !ok) return ok.error();
   auto to = open_store(copy.to, clock);
   if (!to) return to.error();
   const auto anchors = anchor_file(copy.to);
-  const service::Move move{
-      .from_name = copy.from.url.printable, .to_name = copy.to.url.printable, .by = copy.by};
   // Between a revocation and the move somebody may have taken a lease again.
   constexpr int kMostRounds = 10;
   for (int round = 0;; ++round) {

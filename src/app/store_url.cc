@@ -183,7 +183,8 @@ Status parse_options(std::string_view text, const Scheme& scheme, StoreUrl& url)
 // The URL without its secrets; works on any text, also on one that is no URL.
 std::string without_secrets(std::string_view text) {
   if (const auto raw = raw_password(text)) {
-    return cat(text.substr(0, raw->from), text.substr(raw->to));
+    const bool no_user = text.substr(0, raw->from).ends_with("//");
+    return cat(text.substr(0, raw->from), text.substr(raw->to + (no_user ? 1 : 0)));
   }
   std::string out;
   std::size_t end = text.find('?');
@@ -194,7 +195,9 @@ std::string without_secrets(std::string_view text) {
     const std::size_t at = authority.rfind('@');
     const std::size_t colon = authority.find(':');
     if (at != authority.npos && colon != authority.npos && colon + 1 < at) {
-      out = cat(front.substr(0, start + 3 + colon), front.substr(start + 3 + at));
+      // Without a user nothing stands before the '@': it goes along.
+      out = cat(front.substr(0, start + 3 + colon),
+                front.substr(start + 3 + (colon == 0 ? at + 1 : at)));
     }
   }
   if (out.empty()) out = front;

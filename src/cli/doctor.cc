@@ -21,7 +21,8 @@ Result<app::OpenOptions> store_options(Session& session) {
   if (!settings) return settings.error();
   return app::OpenOptions{.url = (*settings)->store_url,
                           .state_directory = (*settings)->state_directory,
-                          .may_create = true};
+                          .may_create = true,
+                          .key = (*settings)->key};
 }
 
 int accept(Session& session) {
@@ -123,7 +124,10 @@ const Command kDoctor = {
         "Tries the store with records of its own, which it removes again: whether a commit is "
         "whole, atomic under eight processes at once and seen by everybody, whether the clock is "
         "even and timers fire neither early nor late, how fast waiters wake and commits are. Each "
-        "line says ok, warn or fail; the exit code is 0 only if no line says fail.\n\n"
+        "line says ok, warn or fail; the exit code is 0 only if no line says fail. Behind a "
+        "server's "
+        "address the server does it, with threads (needs 'admin', or 'operate' without a "
+        "prefix).\n\n"
         "A store that went back in time is refused wherever anybody remembers it. When a person "
         "has looked at it and wants it used, --accept-restored gives it a new generation that "
         "descends from the old one, and raises the floor above every token that can have been "

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/text.h"
+#include "probe/clock_look.h"
 
 namespace stint::probe {
 namespace {
@@ -46,10 +47,11 @@ class Examination {
   using Check = Status (Examination::*)();
 
   Status checks() {
-    constexpr std::array<Check, 9> kChecks = {
-        &Examination::settings, &Examination::promises, &Examination::whole,
-        &Examination::visible,  &Examination::atomic,   &Examination::clock,
-        &Examination::timers,   &Examination::wake_up,  &Examination::round_trips};
+    constexpr std::array<Check, 11> kChecks = {
+        &Examination::settings,    &Examination::promises, &Examination::skew,
+        &Examination::whole,       &Examination::visible,  &Examination::atomic,
+        &Examination::clock,       &Examination::timers,   &Examination::wake_up,
+        &Examination::round_trips, &Examination::drift};
     for (const Check check : kChecks) {
       if (auto done = (this->*check)(); !done) return done;
     }
@@ -95,7 +97,9 @@ class Examination {
   Status whole();
   Status visible();
   Status atomic();
+  Status skew();
   Status clock();
+  Status drift();
   Status timers();
   Status wake_up();
   Status round_trips();
@@ -108,6 +112,7 @@ class Examination {
   store::Store& first_;
   store::Store& second_;
   const std::string prefix_;
+  std::optional<ClockLook> first_look_;  // none: the store shows no clock
 };
 
 // What the store knows about itself.
@@ -196,6 +201,24 @@ Status Examination::atomic() {
   } else {
     ok("atomic", told);
   }
+  return {};
+}
+
+Status Examination::skew() {
+  if (first_.capabilities().clock == store::Capabilities::ClockKind::TimersOnly) return {};
+  auto look = look_at_clock(first_, key("seen"), practice_.clock);
+  if (!look) return look.error();
+  first_look_ = *look;
+  if (first_look_ && first_look_->ahead) practice_.tell(skew_finding(*first_look_));
+  return {};
+}
+
+// Over the whole examination.
+Status Examination::drift() {
+  if (!first_look_) return {};
+  auto look = look_at_clock(first_, key("seen"), practice_.clock);
+  if (!look) return look.error();
+  if (*look) practice_.tell(drift_finding(*first_look_, **look));
   return {};
 }
 

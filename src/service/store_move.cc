@@ -82,6 +82,51 @@ Result<Found> look(store::Store& store, const std::string& resource) {
   return out;
 }
 
+// An item that somebody works on could be done there and again here.
+Status check_unclaimed(store::Store& from) {
+  std::size_t count = 0;
+  std::string first;
+  const auto walked =
+      pages(from, "claimed/", 100, [&](const std::vector<store::Entry>& claims) -> Status {
+        if (first.empty()) {
+          const std::size_t at = claims.front().key.find(':');
+          first = claims.front().key.substr(8, at == std::string::npos ? at : at - 8);
+        }
+        count += claims.size();
+        return {};
+      });
+  if (!walked) return walked;
+  if (count == 0) return {};
+  return Error{Code::Held, cat(count, " item(s) claimed (the first in the queue ", quoted(first),
+                               "): wait until their workers are done, or say --revoke-held --why "
+                               "TEXT, which parks them")};
+}
+
+// Code::Held: something is. `highest` is raised to the highest token.
+Status check_free(store::Store& from, Token& highest) {
+  std::string busy;
+  std::size_t count = 0;
+  const auto walked =
+      pages(from, kOwnPrefix, 100, [&](const std::vector<store::Entry>& owns) -> Status {
+        for (const store::Entry& entry : owns) {
+          auto found = look(from, entry.key.substr(kOwnPrefix.size()));
+          if (!found) return found.error();
+          highest = std::max(highest, found->record.own->token);
+          const core::State state = core::state_of(found->record);
+          if (state == core::State::Free) continue;
+          if (++count <= 3) {
+            busy +=
+                cat(busy.empty() ? "" : ", ", quoted(found->resource), " is ", core::word(state));
+          }
+        }
+        return {};
+      });
+  if (!walked) return walked;
+  if (count == 0) return check_unclaimed(from);
+  return Error{Code::Held, cat(count, " lease(s) not free (", busy,
+                               "): wait until they are, or say --revoke-held --why TEXT")};
+}
+
 class Mover {
  public:
   Mover(store::Store& from, store::Store& to, const Clock& clock, const Move& move)
@@ -92,8 +137,6 @@ class Mover {
  private:
   Status close_old();
   Status open_again(const Error& why_not);
-  Status check_free();
-  Status check_unclaimed();
   Status prepare_new();
   Status copy_leases();
   Status copy_records(std::string_view prefix, std::size_t& count);
@@ -125,7 +168,7 @@ Step Mover::set_record(std::string key, std::string value) const {
 Result<Moved> Mover::run(Anchors* to_anchors, Random& random) {
   if (auto done = prepare_new(); !done) return done.error();
   if (auto done = close_old(); !done) return done.error();
-  if (auto free = check_free(); !free) {
+  if (auto free = check_free(from_, highest_); !free) {
     if (auto opened = open_again(free.error()); !opened) return opened.error();
     return free.error();
   }
@@ -202,50 +245,6 @@ Status Mover::open_again(const Error& why_not) {
   auto done = commit(from_, {set_meta(old_.meta, store::Expect::Seen, old_.version)});
   if (!done) return done.error();
   return {};
-}
-
-// An item that somebody works on could be done there and again here.
-Status Mover::check_unclaimed() {
-  std::size_t count = 0;
-  std::string first;
-  const auto walked =
-      pages(from_, "claimed/", 100, [&](const std::vector<store::Entry>& claims) -> Status {
-        if (first.empty()) {
-          const std::size_t at = claims.front().key.find(':');
-          first = claims.front().key.substr(8, at == std::string::npos ? at : at - 8);
-        }
-        count += claims.size();
-        return {};
-      });
-  if (!walked) return walked;
-  if (count == 0) return {};
-  return Error{Code::Held, cat(count, " item(s) claimed (the first in the queue ", quoted(first),
-                               "): wait until their workers are done, or say --revoke-held --why "
-                               "TEXT, which parks them")};
-}
-
-Status Mover::check_free() {
-  std::string busy;
-  std::size_t count = 0;
-  const auto walked =
-      pages(from_, kOwnPrefix, 100, [&](const std::vector<store::Entry>& owns) -> Status {
-        for (const store::Entry& entry : owns) {
-          auto found = look(from_, entry.key.substr(kOwnPrefix.size()));
-          if (!found) return found.error();
-          highest_ = std::max(highest_, found->record.own->token);
-          const core::State state = core::state_of(found->record);
-          if (state == core::State::Free) continue;
-          if (++count <= 3) {
-            busy +=
-                cat(busy.empty() ? "" : ", ", quoted(found->resource), " is ", core::word(state));
-          }
-        }
-        return {};
-      });
-  if (!walked) return walked;
-  if (count == 0) return check_unclaimed();
-  return Error{Code::Held, cat(count, " lease(s) not free (", busy,
-                               "): wait until they are, or say --revoke-held --why TEXT")};
 }
 
 Status Mover::copy_leases() {
@@ -333,6 +332,18 @@ Status Mover::open_new(Anchors* to_anchors, Random& random) {
 }
 
 }  // namespace
+
+Status check_movable(store::Store& from, const Move& move) {
+  auto life = read_life(from);
+  if (!life) return life.error();
+  if (!*life) return invalid(cat("there is no Stint store at ", move.from_name));
+  const Meta& meta = (*life)->meta;
+  // A move that was cut short had found everything free.
+  if (meta.moved_to == move.to_name) return {};
+  if (auto settled = check_settled(meta); !settled) return settled;
+  Token highest;
+  return check_free(from, highest);
+}
 
 Result<Moved> move_leases(store::Store& from, store::Store& to, Anchors* to_anchors, Random& random,
                           const Clock& clock, const Move& move) {

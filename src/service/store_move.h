@@ -31,6 +31,10 @@ struct Moved {
   Token floor;
 };
 
+// Whether `from` can be moved now, as far as it can be said without the other store; changes
+// nothing. Code::Held: as below.
+Status check_movable(store::Store& from, const Move& move);
+
 // Code::Held: one of the leases is not free, or an item is claimed; nothing was changed. `to` must
 // have no records of its own.
 Result<Moved> move_leases(store::Store& from, store::Store& to, Anchors* to_anchors, Random& random,

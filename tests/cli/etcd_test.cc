@@ -163,6 +163,39 @@ TEST_F(EtcdCli, UserAndPasswordAreNeededWhereTheServerAsksForThem) {
   expect_fault(ls(url("", "guest:s3cret@")), 77, "permission denied");
 }
 
+TEST_F(EtcdCli, TheDoctorTellsWhatTheUserMayDo) {
+  // From "stint/" to "stint0", in base64.
+  const std::string below = R"("key":"c3RpbnQv","range_end":"c3RpbnQw"}})";
+  start();
+  ASSERT_EQ(ls(url()).exit_code, 0);
+  const auto doctor = [&](const std::string& user) {
+    return run(command(url("", user), {"doctor"}), Millis(60'000)).out;
+  };
+  EXPECT_EQ(count_lines(doctor(""), "warn permissions"), 1) << "authentication is off";
+  for (const auto& [path, body] : std::vector<std::pair<std::string, std::string>>{
+           {"/v3/auth/user/add", R"({"name":"root","password":"s3cret"})"},
+           {"/v3/auth/user/add", R"({"name":"worker","password":"s3cret"})"},
+           {"/v3/auth/user/add", R"({"name":"reader","password":"s3cret"})"},
+           {"/v3/auth/role/add", R"({"name":"root"})"},
+           {"/v3/auth/role/add", R"({"name":"stint"})"},
+           {"/v3/auth/role/add", R"({"name":"look"})"},
+           {"/v3/auth/role/grant",
+            cat(R"({"name":"stint","perm":{"permType":"READWRITE",)", below)},
+           {"/v3/auth/role/grant", cat(R"({"name":"look","perm":{"permType":"READ",)", below)},
+           {"/v3/auth/user/grant", R"({"user":"root","role":"root"})"},
+           {"/v3/auth/user/grant", R"({"user":"worker","role":"stint"})"},
+           {"/v3/auth/user/grant", R"({"user":"reader","role":"look"})"},
+           {"/v3/auth/enable", "{}"}}) {
+    ASSERT_EQ(gateway(path, body).exit_code, 0) << body;
+  }
+  const std::string enough = doctor("worker:s3cret@");
+  EXPECT_EQ(count_lines(enough, "ok   permissions"), 1) << enough;
+  const std::string half = doctor("reader:s3cret@");
+  EXPECT_EQ(count_lines(half, "fail permissions"), 1) << half;
+  EXPECT_NE(half.find("no role with write"), std::string::npos) << half;
+  EXPECT_NE(doctor("root:s3cret@").find("has the role root"), std::string::npos);
+}
+
 TEST_F(EtcdCli, TlsNeedsItsOptionAndTheRightAuthority) {
   start_with_tls(false);
   const std::string ca = file("ca.pem");

@@ -91,6 +91,29 @@ TEST_F(PostgresCli, RunsAndLeavesReadableTraces) {
       "granted|db|1\n");
 }
 
+// The rights of docs/guides/store-postgres.md, and each one less or more.
+TEST_F(PostgresCli, TheDoctorTellsWhatTheUserMayDo) {
+  ASSERT_EQ(on(url(), {"ls"}).exit_code, 0);
+  const std::string role = cat("worker_", schema_);
+  sql(cat("CREATE ROLE ", role, " LOGIN; GRANT USAGE ON SCHEMA ", schema_, " TO ", role,
+          "; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA ", schema_, " TO ", role,
+          "; GRANT USAGE, SELECT, UPDATE ON ALL SEQUENCES IN SCHEMA ", schema_, " TO ", role));
+  const auto doctor = [&](const std::string& user) {
+    return on(url("", user), {"doctor"}, Millis(60'000));
+  };
+  const Finished enough = doctor(role);
+  EXPECT_EQ(enough.exit_code, 0) << enough.out << enough.err;
+  EXPECT_EQ(count_lines(enough.out, "ok   permissions"), 1) << enough.out;
+  EXPECT_EQ(count_lines(doctor("postgres").out, "warn permissions"), 1) << "a superuser";
+  sql(cat("GRANT USAGE ON SCHEMA ", schema_, " TO PUBLIC; GRANT UPDATE ON ", schema_,
+          ".record TO PUBLIC"));
+  EXPECT_EQ(count_lines(doctor(role).out, "warn permissions  every role"), 1);
+  sql(cat("REVOKE DELETE ON ", schema_, ".record FROM ", role));
+  const Finished less = doctor(role);
+  EXPECT_NE(less.exit_code, 0);
+  EXPECT_EQ(count_lines(less.out, cat("lacks DELETE on ", schema_, ".record")), 1) << less.out;
+}
+
 TEST_F(PostgresCli, AWaitingRunIsHandedTheLease) {
   ASSERT_EQ(on(url(), {"acquire", "r", "--ttl", "60s"}).exit_code, 0);
   Child waiting(

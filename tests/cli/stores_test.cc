@@ -1,19 +1,31 @@
 // stint doctor and stint store copy, as a person uses them.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "base/text.h"
 #include "tests/cli/stint.h"
 
 namespace stint::test {
 namespace {
 
+// How many names in the folder begin so.
+int files_like(const TempDir& dir, const std::string& start) {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(dir.path())) {
+    count += entry.path().filename().string().starts_with(start) ? 1 : 0;
+  }
+  return count;
+}
+
 TEST(DoctorCommand, SaysOkLineByLineAndExitsZero) {
   const Stint stint;
   const Finished done = stint({"doctor"}, Millis(60'000));
   EXPECT_EQ(done.exit_code, 0) << done.out << done.err;
-  for (const char* check : {"durability", "whole", "visible", "atomic", "clock", "timers",
-                            "wake-up", "round-trip", "generation"}) {
-    EXPECT_EQ(count_lines(done.out, cat(" ", check, " ")), 1) << check << "\n" << done.out;
+  for (const char* check :
+       {"durability", "whole", "visible", "atomic", "clock", "timers", "wake-up", "round-trip",
+        "generation", "skew", "drift", "permissions"}) {
+    EXPECT_EQ(count_lines(done.out, cat("ok   ", check, " ")), 1) << check << "\n" << done.out;
   }
   EXPECT_NE(done.out.find("8 processes counted to 120, 120 acknowledged"), std::string::npos)
       << done.out;
@@ -89,6 +101,41 @@ TEST(StoreCopyCommand, ParksClaimedItemsWhenToldToRevoke) {
   // The worker's result is not taken: neither where it was, nor where it is now.
   EXPECT_EQ(stint({"queue", "complete", id, "--epoch", "1"}).exit_code, 69);
   EXPECT_EQ(stint({"queue", "complete", id, "--epoch", "1", "--store", to}).exit_code, 12);
+}
+
+// It is made once nothing is in the way; a TO that is there stays as it was.
+TEST(StoreCopyCommand, RefusedLeavesNothingBehind) {
+  const Stint stint;
+  const std::string from = cat("sqlite:", stint.database());
+  const auto copied_to = [&](const std::string& scheme) {
+    const std::string path = stint.dir().file("new");
+    const Finished done = stint({"store", "copy", from, cat(scheme, ":", path)});
+    EXPECT_EQ(files_like(stint.dir(), "new"), 0) << scheme << ": " << done.err;
+    return done;
+  };
+  ASSERT_EQ(stint({"queue", "put", "builds", "x", "--create"}).exit_code, 0);
+  EXPECT_EQ(copied_to("dir").exit_code, 1) << "items are not moved there";
+  const std::string id = json_field(stint({"queue", "claim", "builds", "--json"}).out, "id");
+  const Finished claimed = copied_to("sqlite");
+  EXPECT_EQ(claimed.exit_code, 11) << claimed.err;
+  ASSERT_EQ(stint({"queue", "complete", id, "--epoch", "1"}).exit_code, 0);
+  ASSERT_EQ(stint({"acquire", "r", "--ttl", "10m"}).out, "1\n");
+  for (const char* scheme : {"sqlite", "log"}) {
+    const Finished held = copied_to(scheme);
+    EXPECT_EQ(held.exit_code, 11) << held.err;
+    EXPECT_NE(held.err.find("'r' is held"), std::string::npos) << held.err;
+  }
+  EXPECT_EQ(stint({"store", "copy", cat("sqlite:", stint.dir().file("none")),
+                   cat("sqlite:", stint.dir().file("new"))})
+                .exit_code,
+            69);
+  EXPECT_EQ(files_like(stint.dir(), "new"), 0);
+  // A TO that cannot be used revokes nothing.
+  EXPECT_EQ(stint({"store", "copy", from, "sqlite:/proc/nowhere/x.db", "--revoke-held", "--why",
+                   "to a new disk"})
+                .exit_code,
+            69);
+  EXPECT_TRUE(stint.held("r"));
 }
 
 TEST(StoreCopyCommand, RefusesBadWords) {

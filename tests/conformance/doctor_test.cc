@@ -81,6 +81,14 @@ TEST_P(Doctor, FindsNothingWrongAndLeavesNothingBehind) {
   for (const char* check : {"whole", "visible", "atomic", "clock", "timers", "wake-up"}) {
     EXPECT_TRUE(findings.contains(check)) << check;
   }
+  if (site->open()->capabilities().clock != store::Capabilities::ClockKind::TimersOnly) {
+    for (const char* check : {"skew", "drift"}) {
+      ASSERT_TRUE(findings.contains(check)) << check;
+      EXPECT_EQ(findings.at(check).level, Finding::Level::Ok) << findings.at(check).text;
+      EXPECT_NE(findings.at(check).text.find("(\u00b1"), std::string::npos)
+          << findings.at(check).text;
+    }
+  }
   const auto left = site->open()->scan({.prefix = "doctor/", .after = "", .limit = 10});
   ASSERT_TRUE(left);
   EXPECT_TRUE(left->entries.empty());

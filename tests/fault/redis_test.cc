@@ -478,6 +478,10 @@ TEST_F(RedisFault, AUserWhoMayNotDoItAllIsToldWhat) {
   ASSERT_NE(redis_put(*store, "k", "v"), 0U);
   EXPECT_FALSE(store->capabilities().durable) << "CONFIG may not be asked: not known";
   EXPECT_NE(store->capabilities().may_lose.find("unknown"), std::string::npos);
+  const Finding rights = store->examine().value().back();
+  EXPECT_EQ(rights.check, "permissions");
+  EXPECT_EQ(rights.level, Finding::Level::Warn) << rights.text;
+  EXPECT_NE(rights.text.find("CONFIG GET"), std::string::npos) << rights.text;
 }
 
 TEST_F(RedisFault, TellsAnOperatorWhatToMind) {
@@ -489,9 +493,11 @@ TEST_F(RedisFault, TellsAnOperatorWhatToMind) {
   EXPECT_FALSE(store->capabilities().durable);
   EXPECT_NE(store->capabilities().may_lose.find("snapshot"), std::string::npos);
   const auto findings = store->examine().value();
-  ASSERT_EQ(findings.size(), 2U);
+  ASSERT_EQ(findings.size(), 3U);
   EXPECT_EQ(findings[1].level, Finding::Level::Fail);
   EXPECT_NE(findings[1].text.find("allkeys-lru"), std::string::npos);
+  EXPECT_EQ(findings[2].check, "permissions");
+  EXPECT_EQ(findings[2].level, Finding::Level::Warn) << "whoever reaches it may write it";
 }
 
 }  // namespace

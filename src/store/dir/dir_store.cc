@@ -8,6 +8,7 @@
 #include "os/filesystem.h"
 #include "store/dir/courtesy.h"
 #include "store/dir/readable.h"
+#include "store/file_rights.h"
 #include "store/steps.h"
 #include "store/wake_topic.h"
 
@@ -305,6 +306,12 @@ Result<std::uint64_t> DirStore::appended(const std::string& prefix) {
   const auto& counts = replica_.state().appended();
   const auto found = counts.find(prefix);
   return found == counts.end() ? 0 : found->second;
+}
+
+Result<std::vector<Finding>> DirStore::examine() {
+  const std::string& path = options_.path;
+  return std::vector<Finding>{
+      file_rights({.own = {path, path + "/log", path + "/snap", path + "/tmp", path + "/clock"}})};
 }
 
 Result<std::uint64_t> DirStore::revision() {

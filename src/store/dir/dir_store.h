@@ -47,6 +47,7 @@ class DirStore final : public Store {
   Result<std::unique_ptr<Watch>> watch(std::string_view key) override;
   Result<std::uint64_t> appended(const std::string& prefix) override;
   Result<std::uint64_t> revision() override;
+  Result<std::vector<Finding>> examine() override;
   Status accept() override;
 
  private:

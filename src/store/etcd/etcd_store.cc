@@ -40,6 +40,7 @@ EtcdStore::EtcdStore(const Settings& settings, const Clock& clock, Millis timeou
       timeout_(timeout),
       keys_(settings.root),
       http_(net::make_http_client({.tls = settings.tls}, clock)),
+      caller_{.user = settings.gateway.user, .certificate = !settings.tls.certificate.empty()},
       gateway_(settings.gateway, *http_, clock),
       log_(keys_, gateway_),
       leases_(gateway_, clock),
@@ -58,6 +59,12 @@ Result<std::unique_ptr<EtcdStore>> EtcdStore::open(const OpenRequest& request, c
   if (!made) return made.error();
   store->opening_.created = *made;
   return store;
+}
+
+Result<std::vector<Finding>> EtcdStore::examine() {
+  auto out = facts_.findings();
+  out.push_back(ask_rights(gateway_, caller_, keys_.all(), Deadline(clock_, timeout_)));
+  return out;
 }
 
 void EtcdStore::saw(std::uint64_t revision) {

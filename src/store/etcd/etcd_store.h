@@ -9,6 +9,7 @@
 #include "store/etcd/keys.h"
 #include "store/etcd/leases.h"
 #include "store/etcd/opening.h"
+#include "store/etcd/rights.h"
 #include "store/etcd/watches.h"
 #include "store/module.h"
 
@@ -27,7 +28,7 @@ class EtcdStore final : public Store {
   Result<std::unique_ptr<Watch>> watch(std::string_view key) override;
   Result<std::uint64_t> appended(const std::string& prefix) override;
   Result<std::uint64_t> revision() override;
-  Result<std::vector<Finding>> examine() override { return facts_.findings(); }
+  Result<std::vector<Finding>> examine() override;
 
  private:
   EtcdStore(const Settings& settings, const Clock& clock, Millis timeout);
@@ -41,6 +42,7 @@ class EtcdStore final : public Store {
   const Millis timeout_;
   const Keys keys_;
   const std::unique_ptr<net::HttpClient> http_;
+  const Caller caller_;
   Gateway gateway_;
   AppendLog log_;
   Leases leases_;

@@ -2,6 +2,7 @@
 // meanwhile; a snapshot holds the records' lock for a few of them at a time.
 #include "base/text.h"
 #include "os/thread.h"
+#include "store/file_rights.h"
 #include "store/log/log_store.h"
 #include "store/log/opening.h"
 #include "store/log/snapshot.h"
@@ -156,7 +157,7 @@ std::string LogStore::trouble() const {
 
 Result<std::vector<Finding>> LogStore::examine() {
   if (auto ok = usable(); !ok) return ok.error();
-  std::vector<Finding> out;
+  std::vector<Finding> out = {file_rights({.own = {options_.path}})};
   if (const std::string text = trouble(); !text.empty()) {
     out.push_back({Finding::Level::Warn, "snapshot", text});
   }

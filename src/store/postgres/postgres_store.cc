@@ -25,6 +25,26 @@ constexpr const char* kRead =
     "SELECT t.now, r.key, r.value, r.version, r.at, r.fires_at, r.ttl_ms"
     " FROM (SELECT clock_timestamp() AS now) t LEFT JOIN $S.record r ON r.key = ANY ($1)";
 
+// What the statements and functions use, no more: a role that was granted just that is well.
+constexpr const char* kRights =
+    "SELECT current_user::text, coalesce((SELECT string_agg(w.what, ', ') FROM ("
+    "  SELECT p || ' on ' || t::regclass::text AS what"
+    "   FROM unnest(ARRAY['SELECT','INSERT','UPDATE','DELETE']) p,"
+    "   unnest(ARRAY['$S.record','$S.meta','$S.mark','$S.waiter']) t"
+    "   WHERE NOT has_table_privilege(t, p)"
+    "    AND NOT (t = '$S.meta' AND p IN ('INSERT','DELETE'))"
+    "    AND NOT (t IN ('$S.mark','$S.waiter') AND p = 'UPDATE')"
+    "  UNION ALL SELECT 'UPDATE on ' || t::regclass::text"
+    "   FROM unnest(ARRAY['$S.version','$S.revision','$S.nth']) t"
+    "   WHERE NOT has_sequence_privilege(t, CASE WHEN t = '$S.version' THEN 'UPDATE'"
+    "    ELSE 'USAGE, UPDATE' END)"
+    "  UNION ALL SELECT 'SELECT on ' || '$S.revision'::regclass::text"
+    "   WHERE NOT has_sequence_privilege('$S.revision', 'SELECT')) w), '')::text,"
+    " (SELECT rolsuper FROM pg_roles WHERE rolname = current_user),"
+    " has_schema_privilege('public', (SELECT c.relnamespace FROM pg_class c"
+    "  WHERE c.oid = '$S.record'::regclass), 'USAGE')"
+    "  AND has_table_privilege('public', '$S.record', 'INSERT, UPDATE, DELETE')";
+
 // An appended record is shown when every transaction with a lower number has ended: none can then
 // appear before it. Those of an earlier epoch have all ended.
 std::string scan_sql(std::string_view order) {
@@ -194,6 +214,37 @@ Result<Rows> PostgresStore::ask(const Statement& statement, const Params& params
   }
 }
 
+// What the guide says to grant, asked one by one: the first use of a right may come months later.
+Result<Finding> PostgresStore::examine_rights() {
+  using Level = Finding::Level;
+  auto rows = ask(statement(settings_, "stint_rights", kRights), Params());
+  if (!rows) return rows.error();
+  if (auto ok = rows->expect_columns(4); !ok) return ok.error();
+  auto user = rows->text(0, 0);
+  if (!user) return user.error();
+  auto missing = rows->text(0, 1);
+  if (!missing) return missing.error();
+  auto super = rows->boolean(0, 2);
+  if (!super) return super.error();
+  auto everybody = rows->boolean(0, 3);
+  if (!everybody) return everybody.error();
+  const std::string who = cat("the user ", quoted(printable(*user)));
+  if (!missing->empty()) {
+    return Finding{Level::Fail, "permissions", cat(who, " lacks ", printable(*missing))};
+  }
+  if (*everybody) {
+    return Finding{Level::Warn, "permissions",
+                   "every role of this database may write the records, and so change any lease: "
+                   "REVOKE ALL ... FROM PUBLIC"};
+  }
+  if (*super) {
+    return Finding{Level::Warn, "permissions",
+                   cat(who, " is a superuser: Stint needs a role of its own, no more")};
+  }
+  return Finding{Level::Ok, "permissions",
+                 cat(who, " may do all that is needed in the schema, and not everybody may")};
+}
+
 Result<std::vector<Finding>> PostgresStore::examine() {
   using Level = Finding::Level;
   // By no name: asked once, not worth preparing.
@@ -213,6 +264,9 @@ Result<std::vector<Finding>> PostgresStore::examine() {
   auto replicas = rows->bigint(0, 3);
   if (!replicas) return replicas.error();
   std::vector<Finding> out = {{Level::Ok, "version", cat("PostgreSQL ", printable(*version))}};
+  auto rights = examine_rights();
+  if (!rights) return rights.error();
+  out.push_back(std::move(*rights));
   if (*recovery) out.push_back({Level::Fail, "role", "a replica: it cannot be written to"});
   if (*replicas > 0 && standbys->empty()) {
     out.push_back({Level::Warn, "replicas",

@@ -34,6 +34,7 @@ class PostgresStore final : public Store {
   Result<std::vector<Finding>> examine() override;
 
  private:
+  Result<Finding> examine_rights();
   PostgresStore(postgres::Settings settings, const Clock& clock);
   Status enter(bool may_create);
   Result<postgres::Pool::Loan> first_connection(MonoTime until);

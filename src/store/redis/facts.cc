@@ -63,6 +63,24 @@ std::vector<Finding> RedisFacts::findings() const {
   return out;
 }
 
+Finding RedisFacts::rights(const Caller& caller) const {
+  using Level = Finding::Level;
+  const std::string who =
+      caller.user.empty() ? "the default user" : cat("the user ", quoted(printable(caller.user)));
+  if (caller.anybody) {
+    return {Level::Warn, "permissions",
+            "the server asks for no password: whoever reaches it may change any lease; set one, or "
+            "an ACL user"};
+  }
+  if (!fsync) {
+    return {Level::Warn, "permissions",
+            cat(who,
+                " may do all that is needed, but not CONFIG GET: what a crash loses is not "
+                "known; allow +config|get")};
+  }
+  return {Level::Ok, "permissions", cat(who, " may do all that is needed")};
+}
+
 namespace redis {
 namespace {
 

@@ -37,6 +37,13 @@ struct RedisFacts {
   std::string may_lose() const;
   // For doctor.
   std::vector<Finding> findings() const;
+  // What the user that opened the store may do. Without what is needed it would not be open: the
+  // script that looks for the store tries it (scripts.h).
+  struct Caller {
+    std::string user;  // empty: the default one
+    bool anybody;      // the server asked for nothing that not everybody has who reaches it
+  };
+  Finding rights(const Caller& caller) const;
 };
 
 namespace redis {

@@ -46,6 +46,19 @@ TEST(RedisFacts, OnlySyncsAlwaysWithoutReplicasKeepTheTail) {
   EXPECT_FALSE(read_facts(with("replid2:0000", "replid2:00a0"), kAlways)->keeps_tail());
 }
 
+TEST(RedisFacts, WhatTheUserMayDoIsTold) {
+  using Level = Finding::Level;
+  const RedisFacts known = read_facts(kMaster, kAlways).value();
+  const RedisFacts unknown = read_facts(kMaster, {}).value();
+  EXPECT_EQ(known.rights({.user = "ann", .anybody = false}).level, Level::Ok);
+  EXPECT_EQ(known.rights({.user = "", .anybody = true}).level, Level::Warn);
+  const Finding half = unknown.rights({.user = "ann", .anybody = false});
+  EXPECT_EQ(half.level, Level::Warn);
+  EXPECT_NE(half.text.find("'ann' may do all that is needed, but not CONFIG GET"),
+            std::string::npos)
+      << half.text;
+}
+
 TEST(RedisFacts, RefusesWhatCannotCarryLeases) {
   EXPECT_TRUE(check_usable(read_facts(kMaster, {}).value(), "h"));
   for (const auto& [from, to, says] :

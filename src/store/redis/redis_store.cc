@@ -91,6 +91,15 @@ Result<std::unique_ptr<redis::Link>> RedisStore::connect(MonoTime until) {
   return link;
 }
 
+Result<std::vector<Finding>> RedisStore::examine() {
+  const bool certificate = options_.tls && !options_.certificates.cert.empty();
+  auto out = facts_.findings();
+  out.push_back(facts_.rights(
+      {.user = options_.user,
+       .anybody = options_.password.empty() && options_.socket.empty() && !certificate}));
+  return out;
+}
+
 // Finds the store at this server, or makes it; notices that the server was started anew.
 Status RedisStore::enter(redis::Link& link, const RedisFacts& facts, MonoTime until) {
   const bool first = id_.empty();

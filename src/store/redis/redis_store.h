@@ -42,7 +42,7 @@ class RedisStore final : public Store {
   Result<std::unique_ptr<Watch>> watch(std::string_view key) override;
   Result<std::uint64_t> appended(const std::string& prefix) override;
   Result<std::uint64_t> revision() override;
-  Result<std::vector<Finding>> examine() override { return facts_.findings(); }
+  Result<std::vector<Finding>> examine() override;
 
   // As the server was when the store was opened.
   const RedisFacts& facts() const { return facts_; }

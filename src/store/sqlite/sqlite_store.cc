@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "os/files.h"
 #include "store/append_key.h"
+#include "store/file_rights.h"
 #include "store/sqlite/batch.h"
 #include "store/sqlite/database.h"
 #include "store/sqlite/opening.h"
@@ -352,6 +353,12 @@ Result<std::uint64_t> SqliteStore::appended(const std::string& prefix) {
     ends[newest ? 1 : 0] = append_number(prefix, one->entries.front().key);
   }
   return ends[1] - ends[0] + 1;
+}
+
+Result<std::vector<Finding>> SqliteStore::examine() {
+  const std::string& path = options_.path;
+  return std::vector<Finding>{
+      file_rights({.own = {path, path + "-wal", path + "-shm"}, .around = os::parent_of(path)})};
 }
 
 Result<std::uint64_t> SqliteStore::revision() {

@@ -51,6 +51,7 @@ class SqliteStore final : public Store, public ManyCommits {
   Result<std::unique_ptr<Watch>> watch(std::string_view key) override;
   Result<std::uint64_t> appended(const std::string& prefix) override;
   Result<std::uint64_t> revision() override;
+  Result<std::vector<Finding>> examine() override;
   Status accept() override;
 
  private:
