@@ -225,7 +225,7 @@ TEST_F(Work, WithALeaseEachItemHasATokenAndTwoNeverRunAtOnce) {
 // EVIDENCE-OF: G7
 TEST_F(Work, TheLeaseBesideAnItemIsKeptWhileItsWorkMayStillWrite) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can make a program that changes its user";
-  const std::string id = put("x");
+  const std::string id = put("x", {"--claim-ttl", "3s"});
   const std::string folder = stint_.dir().path();
   const std::string other = stint_.dir().file("as-another");
   const std::string pid_file = stint_.dir().file("pid");
@@ -233,9 +233,9 @@ TEST_F(Work, TheLeaseBesideAnItemIsKeptWhileItsWorkMayStillWrite) {
   ASSERT_EQ(run({.argv = {"chown", "-R", "65534:65534", folder}}).exit_code, 0);
   ASSERT_EQ(run({.argv = {"chown", "0:0", other}}).exit_code, 0);
   ASSERT_EQ(run({.argv = {"chmod", "4755", other}}).exit_code, 0);
-  Command command = stint_.command({"work", "jobs", "--with", "repo", "--ttl", "3s", "--most", "1",
-                                    "--", other, "--reuid", "0", "--", "sh", "-c",
-                                    cat("echo $$ >", pid_file, "; exec sleep 1000")});
+  Command command =
+      stint_.command({"work", "jobs", "--with", "repo", "--most", "1", "--", other, "--reuid", "0",
+                      "--", "sh", "-c", cat("echo $$ >", pid_file, "; exec sleep 1000")});
   const std::vector<std::string> as_nobody = {"setpriv", "--reuid",        "65534", "--regid",
                                               "65534",   "--clear-groups", "--"};
   command.argv.insert(command.argv.begin(), as_nobody.begin(), as_nobody.end());

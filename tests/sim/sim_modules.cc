@@ -40,5 +40,8 @@ client::OpenedClient connect_by_module(const client::ConnectRequest& /*request*/
                                        const Clock& /*clock*/) {
   return not_here();
 }
+Status ask_doctor_by_module(const client::DoctorRequest& /*request*/, const Clock& /*clock*/) {
+  return not_here();
+}
 
 }  // namespace stint::app
