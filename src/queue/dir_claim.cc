@@ -33,7 +33,7 @@ void sooner(std::optional<Millis>& next, Millis other) {
 }  // namespace
 
 Status DirQueue::configure(const api::QueueConfig& config) {
-  if (auto ok = core::check_new_limits(config.limits); !ok) return ok;
+  if (auto ok = core::check_limits(config.limits); !ok) return ok;
   auto here = folder(config.name, true);
   if (!here) return here.error();
   const int error = here->write("queue.txt", encode(notes_of(config.limits)), nonce());

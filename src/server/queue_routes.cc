@@ -169,6 +169,7 @@ Answer configure_queue(Request& request) {
   api::QueueConfig config{.name = *queue, .limits = {}};
   if (told != nullptr) config.limits = api::read_limits(*told, in);
   if (auto fine = all_read(in); !fine) return fault_answer(fine.error());
+  if (auto ok = core::check_new_limits(config.limits); !ok) return fault_answer(ok.error());
   if (auto done = request.queue().configure(config); !done) return fault_answer(done.error());
   return ok(api::to_json(config));
 }

@@ -40,7 +40,7 @@ void must_be_nowhere(const core::ItemId& id, std::vector<Step>& steps) {
 // ---- queues
 
 Status QueueService::configure(const api::QueueConfig& config) {
-  if (auto ok = core::check_new_limits(config.limits); !ok) return ok;
+  if (auto ok = core::check_limits(config.limits); !ok) return ok;
   Step step;
   step.kind = Step::Kind::Set;
   step.key = queue_key(config.name);

@@ -85,7 +85,7 @@ HistoryReport play_items(const std::function<std::shared_ptr<store::Store>()>& o
       const auto claimed = queue.claim({.queue = name,
                                         .owner = Owner::parse(cat("w", number)).value(),
                                         .claim = Claim::make(random),
-                                        .ttl = kClaimTtl});
+                                        .ttl = Millis(0)});
       const auto* item = claimed ? std::get_if<api::ClaimedItem>(&*claimed) : nullptr;
       if (item == nullptr) {
         os::pause_for(Millis(1));

@@ -62,6 +62,14 @@ class Waiting(TestCase):
             self.assertLess(time.monotonic(), deadline, f'never {number} waiters')
             await asyncio.sleep(0.002)
 
+    async def refused(self, resource, owner):
+        """Until it was told once that another holds it: what it gets from then on was waited for."""
+        deadline = time.monotonic() + PATIENCE
+        while not any((one['kind'], one['resource'], one['owner']) == ('refused_held', resource, owner)
+                      for one in self.watcher.get('/v1/events?limit=1000').json['events']):
+            self.assertLess(time.monotonic(), deadline, f'{owner} was never refused')
+            await asyncio.sleep(0.02)
+
     def test_waiters_are_served_in_order(self):
         number = count('STINT_WAITERS', 60)
 
@@ -130,6 +138,7 @@ class Waiting(TestCase):
             await self.waiters(1)
             next_.send('/v1/acquire', bid('p', 'next', wait_ms=600_000))
             await self.waiters(2)
+            await self.refused('p', 'silent')
             await holder.ask('/v1/release', hold(first, granted))
             status, got = await silent.answer()
             self.assertEqual((status, got['granted_ttl_ms'], got['provisional']), (200, 5000, True))

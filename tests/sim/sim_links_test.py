@@ -48,7 +48,8 @@ REPLACED = ('stint::os::Fd::', 'stint::os::EventFd::', 'stint::os::make_pipe', '
             'stint::os::own_program',
             # net/http/server.cc, net/curl_client.cc, app/modules.cc
             'stint::net::http::Server::start', 'stint::net::make_http_client', 'stint::app::open_module_',
-            'stint::app::seal_by_module', 'stint::app::check_by_module', 'stint::app::connect_by_module')
+            'stint::app::seal_by_module', 'stint::app::check_by_module', 'stint::app::connect_by_module',
+            'stint::app::ask_doctor_by_module')
 
 
 def functions(path):
