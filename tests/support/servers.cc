@@ -76,7 +76,9 @@ std::vector<pid_t> Server::processes() const {
 
 void Server::kill9() {
   if (!running()) return;
-  child_->signal(SIGSTOP);  // so that none is started while they are counted
+  // So that none is started while they are counted; a stop takes a moment to arrive.
+  child_->signal(SIGSTOP);
+  wait_until([this] { return !alive(child_->pid()) || state_of(child_->pid()) == 'T'; });
   const std::vector<pid_t> all = processes();
   for (const pid_t pid : all) ::kill(pid, SIGKILL);
   child_->wait(kStopping);
