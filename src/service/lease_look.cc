@@ -64,6 +64,20 @@ void LeaseService::remember_written(const std::string& resource, const std::stri
   written.own = own;
 }
 
+namespace {
+
+Status add_sealed(const store::Entry& entry, std::vector<std::string>& all,
+                  std::vector<std::string>& ahead) {
+  if (!entry.present()) return {};
+  auto sealed = decode_sealed(entry.value);
+  if (!sealed) return sealed.error();
+  all = sealed->all();
+  ahead = std::move(sealed->sealing);
+  return {};
+}
+
+}  // namespace
+
 Result<LeaseService::Snapshot> LeaseService::look(const ResourceName& name, Further further,
                                                   const api::Once* once) {
   const std::string& r = name.text();
@@ -118,11 +132,8 @@ Result<LeaseService::Snapshot> LeaseService::look(const ResourceName& name, Furt
     if (!kept) return kept.error();
     out.kept = std::move(*kept);
   }
-  if (further == Further::Sealed && entries.back().present()) {
-    auto sealed = decode_sealed(entries.back().value);
-    if (!sealed) return sealed.error();
-    out.sealed = sealed->all();
-    out.sealing = std::move(sealed->sealing);
+  if (further == Further::Sealed) {
+    if (auto ok = add_sealed(entries.back(), out.sealed, out.sealing); !ok) return ok.error();
   }
   record.timers = {entries[2].timer, entries[4].timer, entries[5].timer, entries[6].timer};
   return out;

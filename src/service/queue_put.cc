@@ -119,6 +119,14 @@ Result<std::optional<core::ItemId>> QueueService::who_has(const api::PutRequest&
   return Answer(std::move(*other));
 }
 
+namespace {
+
+api::PutAnswer replayed(const KeptItem& kept, WallTime now) {
+  return {.id = kept.id, .existed = false, .replayed = true, .age = age_of(kept, now)};
+}
+
+}  // namespace
+
 Result<api::PutAnswer> QueueService::put_until_known(const api::PutRequest& request,
                                                      const core::ItemLimits& limits,
                                                      int& unknowns) {
@@ -130,12 +138,7 @@ Result<api::PutAnswer> QueueService::put_until_known(const api::PutRequest& requ
     if (request.once) {
       auto kept = find_kept_item(store_, *request.once);
       if (!kept) return kept.error();
-      if (*kept) {
-        return api::PutAnswer{.id = (*kept)->id,
-                              .existed = false,
-                              .replayed = true,
-                              .age = age_of(**kept, clock_.wall())};
-      }
+      if (*kept) return replayed(**kept, clock_.wall());
     }
     if (!id) {
       const MutexLock lock(mutex_);
