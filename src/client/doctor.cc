@@ -75,9 +75,6 @@ class Asking {
 }  // namespace
 
 Status ask_doctor(const DoctorRequest& request, const Clock& clock) {
-  if (request.server.address.hosts.size() != 1) {
-    return invalid("an http: store names exactly one host");
-  }
   return Asking(request, clock).run();
 }
 

@@ -20,7 +20,8 @@ struct DoctorRequest {
   std::function<void(Nanos)> pause;              // between two questions
 };
 
-// Until the examination is over. Code::Denied: this key may not have it.
+// Until the examination is over. REQUIRES: connect() has looked at the address.
+// Code::Denied: this key may not have it.
 Status ask_doctor(const DoctorRequest& request, const Clock& clock);
 
 // The entry of the module; see store/module.h.

@@ -348,6 +348,23 @@ struct Decider {
 
 }  // namespace
 
+ItemTimers timers_after(const ItemTimers& before, const ItemChange& change, Millis granted) {
+  const auto running = [](Millis length) { return Timer{TimerState::Running, length, length}; };
+  ItemTimers out = before;
+  switch (change.alive.op) {
+    case TimerPlan::Op::Keep: break;
+    case TimerPlan::Op::Stop: out.alive = {}; break;
+    case TimerPlan::Op::Start: out.alive = running(granted); break;
+    case TimerPlan::Op::Extend:  // it never shortens   G3
+      out.alive = running(std::max(granted, before.alive.remaining.value_or(Millis(0))));
+      break;
+  }
+  if (change.pace.op == TimerPlan::Op::Stop) out.pace = {};
+  if (change.pace.op == TimerPlan::Op::Start) out.pace = running(change.pace.length);
+  out.delay = change.delay.count() > 0 ? running(change.delay) : Timer();
+  return out;
+}
+
 Status check_limits(const ItemLimits& limits) {
   constexpr Millis kLongest{std::int64_t{366} * 24 * 3600 * 1000};
   constexpr std::uint32_t kMostAttempts = 1000;

@@ -177,6 +177,10 @@ struct ItemChange {
   Millis delay{0};  // Waiting afterwards: not before this has passed; zero: at once
 };
 
+// The timers as they stand after a change, for who tells of it without looking again. `granted`:
+// what the store gave for the claim.
+ItemTimers timers_after(const ItemTimers& before, const ItemChange& change, Millis granted);
+
 enum class ItemOutcome {
   Done,      // the change is to be written
   Repeated,  // it was done before; nothing to write

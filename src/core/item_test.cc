@@ -322,6 +322,24 @@ TEST(ItemOrders, AreRecognisedWhenRepeated) {
   EXPECT_EQ(decide(record, order(ItemOrder::What::Park), kContext).outcome, ItemOutcome::Repeated);
 }
 
+// EVIDENCE-OF: G3
+TEST(ItemTimersAfter, AChangeAreNeverShorter) {
+  const Timer left{TimerState::Running, Millis(18'000), Millis(20'000)};
+  const ItemTimers before{.alive = left, .pace = left, .delay = {}};
+  ItemChange change;
+  change.alive = {TimerPlan::Op::Extend, Millis(5000)};
+  EXPECT_EQ(timers_after(before, change, Millis(5000)).alive.remaining, Millis(18'000));
+  EXPECT_EQ(timers_after(before, change, Millis(60'000)).alive.remaining, Millis(60'000));
+  change.alive = TimerPlan::start(Millis(5000));
+  change.pace = TimerPlan::stop();
+  change.delay = Millis(7);
+  const ItemTimers after = timers_after(before, change, Millis(5000));
+  EXPECT_EQ(after.alive.remaining, Millis(5000));
+  EXPECT_EQ(after.pace.state, TimerState::None);
+  EXPECT_EQ(after.delay.remaining, Millis(7));
+  EXPECT_EQ(timers_after(before, {}, Millis(0)).alive.remaining, Millis(18'000));
+}
+
 TEST(ItemLimits, AreChecked) {
   ItemLimits limits;
   EXPECT_TRUE(check_limits(limits));

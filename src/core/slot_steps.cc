@@ -20,6 +20,12 @@ std::vector<Slot>::const_iterator find_due(const Job& job, const SlotGrip& grip)
   });
 }
 
+void take_due(Job& job, std::ptrdiff_t at) {
+  job.due.erase(job.due.begin() + at);
+  // Nothing is left of what was assigned: the next slot is for whoever comes first.
+  if (job.due.empty()) job.due_by.clear();
+}
+
 SlotStep move_to(const Job& job, const SlotGrip& grip, SlotState from, SlotState to) {
   SlotStep step{.what = SlotStep::What::Gone, .after = job, .ended = {}};
   if (!holds(job, grip)) return step;
@@ -88,9 +94,7 @@ SlotStep claim_slot(const Job& job, const SlotGrip& grip) {
                                  .token = grip.token,
                                  .started_at = {}};
   step.after.active->slot.not_before.reset();
-  step.after.due.erase(step.after.due.begin() + (found - job.due.begin()));
-  // Nothing is left of what it was assigned: the next slot is for whoever comes first.
-  if (step.after.due.empty()) step.after.due_by.clear();
+  take_due(step.after, found - job.due.begin());
   return step;
 }
 
@@ -146,9 +150,7 @@ SlotStep skip_slot(const Job& job, const SlotGrip& grip, SlotState why, WallTime
                          .ended_at = now};
   end_as_failed(*step.ended);
   ++step.after.rows;
-  step.after.due.erase(step.after.due.begin() + (found - job.due.begin()));
-  // Nothing is left of what it was assigned: the next slot is for whoever comes first.
-  if (step.after.due.empty()) step.after.due_by.clear();
+  take_due(step.after, found - job.due.begin());
   return step;
 }
 

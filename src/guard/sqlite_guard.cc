@@ -113,19 +113,9 @@ class Database {
 };
 
 SqliteVerdict verdict_of(const core::FenceDecision& decision, Refused why, bool sealing) {
-  switch (decision.verdict) {
-    case core::Verdict::Admitted: return SqliteLet{.already = sealing && !decision.fence};
-    case core::Verdict::Done: return SqliteLet{.already = true};
-    case core::Verdict::AskStore:
-    case core::Verdict::Stale:
-    case core::Verdict::Used:
-    case core::Verdict::NeverIssued:
-    case core::Verdict::NeverGranted:
-    case core::Verdict::Foreign:
-    case core::Verdict::NoToken:
-    case core::Verdict::Restored: break;
-  }
-  return why;
+  if (is_refusal(decision.verdict)) return why;
+  const bool done = decision.verdict == core::Verdict::Done;
+  return SqliteLet{.already = done || (sealing && !decision.fence)};
 }
 
 using Judge = Result<core::FenceDecision> (*)(const std::optional<core::Fence>&, const Pass&,

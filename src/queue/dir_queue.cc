@@ -250,15 +250,7 @@ Result<std::optional<DirQueue::Settled>> DirQueue::settle(const core::ItemId& id
     const core::ItemChange& change = *settled.decision.change;
     core::ItemRecord& record = settled.seen.record;
     record.item = change.item;
-    const auto running = [](Millis length) { return Timer{TimerState::Running, length, length}; };
-    if (change.alive.op == core::TimerPlan::Op::Stop) {
-      record.timers.alive = {};
-    } else if (change.alive.op != core::TimerPlan::Op::Keep) {
-      const bool extended = change.alive.op == core::TimerPlan::Op::Extend;
-      const Millis had = extended ? record.timers.alive.remaining.value_or(Millis(0)) : Millis(0);
-      record.timers.alive = running(std::max(change.alive.length, had));
-    }
-    record.timers.delay = change.delay.count() > 0 ? running(change.delay) : Timer();
+    record.timers = core::timers_after(record.timers, change, change.alive.length);
     return Answer(std::move(settled));
   }
   return unavailable(cat("the item ", quoted(id.text()), " moves too fast"));

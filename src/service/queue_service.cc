@@ -233,21 +233,12 @@ void QueueService::remember(Settled& settled, const core::ItemVerb& verb, Stored
   seen.shelf = to;
   seen.store_wall = done.store_wall;
   seen.store_time = done.store_time;
-  const auto running = [](Millis length) { return Timer{TimerState::Running, length, length}; };
   settled.granted_ttl = at < done.granted_ttl.size() ? done.granted_ttl[at] : Millis(0);
-  if (change.alive.op == core::TimerPlan::Op::Stop) seen.timers.alive = {};
   const bool started = change.alive.op == core::TimerPlan::Op::Start ||
                        change.alive.op == core::TimerPlan::Op::Extend;
-  if (started) {
-    if (settled.granted_ttl.count() == 0) settled.granted_ttl = change.alive.length;
-    // It never shortens.   G3
-    const bool extended = change.alive.op == core::TimerPlan::Op::Extend && !seen.assumed;
-    const Millis before = extended ? seen.timers.alive.remaining.value_or(Millis(0)) : Millis(0);
-    seen.timers.alive = running(std::max(settled.granted_ttl, before));
-  }
-  if (change.pace.op == core::TimerPlan::Op::Stop) seen.timers.pace = {};
-  if (change.pace.op == core::TimerPlan::Op::Start) seen.timers.pace = running(change.pace.length);
-  seen.timers.delay = change.delay.count() > 0 ? running(change.delay) : Timer();
+  if (started && settled.granted_ttl.count() == 0) settled.granted_ttl = change.alive.length;
+  if (seen.assumed) seen.timers.alive.remaining.reset();  // not read
+  seen.timers = core::timers_after(seen.timers, change, settled.granted_ttl);
   seen.assumed = false;
   if (to == Shelf::Claimed && !change.dropped) {
     keep_in_mind(seen);

@@ -18,7 +18,6 @@ namespace stint::test {
 namespace {
 
 using store::Committed;
-using store::Conflict;
 using store::Expect;
 using store::Step;
 using store::Sync;
@@ -436,7 +435,7 @@ TEST_F(PostgresFault, TheShortWayOfARenewalMeansTheSame) {
     const auto answer = store->commit(steps, Sync::Durable);
     EXPECT_TRUE(answer) << answer.error().message;
     if (committed(answer)) return -1;
-    return static_cast<int>(std::get<Conflict>(*answer).step);
+    return static_cast<int>(std::get<store::Conflict>(*answer).step);
   };
   for (const std::string key : {"alive/r", "alive/fired", "alive/none", "alive/absent"}) {
     for (const store::Version touched : {living, living + 7}) {

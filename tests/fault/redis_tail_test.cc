@@ -1,4 +1,5 @@
-// A real Redis that has lost something: a tail in the middle of a verb, its index.
+// A real Redis that has lost something: a tail in the middle of a verb, its index; and one whose
+// settings will lose something.
 #include <gtest/gtest.h>
 
 #include "os/clock.h"
@@ -61,6 +62,24 @@ TEST(RedisIndex, ThatIsGoneIsMadeAnewFromTheRecords) {
   EXPECT_EQ(count(*open_redis(redis_request(server.port()))), 1200U);
   redis_cli(server.port(), {"DEL", "{stint}:keys"});
   EXPECT_EQ(count(*open_redis(redis_request(server.port()))), 1200U);
+}
+
+TEST(RedisFindings, TellAnOperatorWhatToMind) {
+  if (const std::string why = RedisServer::missing(); !why.empty()) GTEST_SKIP() << why;
+  RedisServer server({.appendfsync = "no",
+                      .appendonly = false,
+                      .more = {"--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"}});
+  const auto started = server.start();
+  ASSERT_TRUE(started) << started.error().message;
+  const auto store = open_redis(redis_request(server.port()));
+  EXPECT_FALSE(store->capabilities().durable);
+  EXPECT_NE(store->capabilities().may_lose.find("snapshot"), std::string::npos);
+  const auto findings = store->examine().value();
+  ASSERT_EQ(findings.size(), 3U);
+  EXPECT_EQ(findings[1].level, store::Finding::Level::Fail);
+  EXPECT_NE(findings[1].text.find("allkeys-lru"), std::string::npos);
+  EXPECT_EQ(findings[2].check, "permissions");
+  EXPECT_EQ(findings[2].level, store::Finding::Level::Warn) << "whoever reaches it may write it";
 }
 
 }  // namespace

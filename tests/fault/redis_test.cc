@@ -484,21 +484,5 @@ TEST_F(RedisFault, AUserWhoMayNotDoItAllIsToldWhat) {
   EXPECT_NE(rights.text.find("CONFIG GET"), std::string::npos) << rights.text;
 }
 
-TEST_F(RedisFault, TellsAnOperatorWhatToMind) {
-  RedisServer server({.appendfsync = "no",
-                      .appendonly = false,
-                      .more = {"--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"}});
-  start(server);
-  const auto store = open_redis(redis_request(server.port()));
-  EXPECT_FALSE(store->capabilities().durable);
-  EXPECT_NE(store->capabilities().may_lose.find("snapshot"), std::string::npos);
-  const auto findings = store->examine().value();
-  ASSERT_EQ(findings.size(), 3U);
-  EXPECT_EQ(findings[1].level, Finding::Level::Fail);
-  EXPECT_NE(findings[1].text.find("allkeys-lru"), std::string::npos);
-  EXPECT_EQ(findings[2].check, "permissions");
-  EXPECT_EQ(findings[2].level, Finding::Level::Warn) << "whoever reaches it may write it";
-}
-
 }  // namespace
 }  // namespace stint::test

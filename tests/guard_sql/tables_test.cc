@@ -208,80 +208,6 @@ TEST_F(Tables, OfHostileNamesAreProtectedAndNothingElseIsDone) {
 
 // ---- installing and removing
 
-TEST(SqlInstall, IsTheSameTwiceAtOnceAndBesideTheStoreInEitherOrder) {
-  const std::string database = new_database();
-  std::vector<std::thread> threads;
-  std::atomic<int> good = 0;
-  for (int i = 0; i < 4; ++i) {
-    threads.emplace_back([&] { good += guard_of(database)->install().has_value() ? 1 : 0; });
-  }
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(good, 4);
-  EXPECT_FALSE(guard_of(database)->install().value());
-  const std::string url = cat("postgres://postgres@127.0.0.1:", server().port(), "/", database);
-  {
-    bench::Client store(url);
-    store.release(store.take("r"));
-  }  // after the guard
-  EXPECT_TRUE(guard_of(database)->look().value().store_is_here);
-  EXPECT_TRUE(guard_of(database)->uninstall(false).value());
-  EXPECT_FALSE(guard_of(database)->uninstall(false).value());
-  Session session(database);
-  EXPECT_EQ(session.value("SELECT count(*) FROM stint.leases"), "1");
-  EXPECT_EQ(
-      session.value(
-          "SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace "
-          "WHERE nspname = 'stint' AND relname IN ('guard', 'fences', 'sealing', 'overrides')"),
-      "0");
-  EXPECT_TRUE(guard_of(database)->install().value());  // before it
-  {
-    bench::Client store(url);
-    store.release(store.take("r"));
-  }
-  EXPECT_EQ(session.value("SELECT count(*) FROM stint.leases"), "1");
-}
-
-TEST(SqlInstall, IsRemovedWithoutATraceAndNotWhileTablesAreProtected) {
-  const std::string database = guarded_database();
-  Session session(database);
-  session.must(
-      "CREATE TABLE p (i int) PARTITION BY LIST (i); CREATE TABLE p1 PARTITION OF p FOR VALUES IN "
-      "(1)");
-  const auto guard = guard_of(database);
-  ASSERT_TRUE(guard->protect("p", ResourceName::parse("r").value()));
-  const auto kept = guard->uninstall(false);
-  ASSERT_FALSE(kept);
-  EXPECT_EQ(kept.error().code, Code::Invalid);
-  EXPECT_EQ(session.state_of("INSERT INTO p VALUES (1)"), "ST006");
-  EXPECT_TRUE(guard->uninstall(true).value());
-  EXPECT_EQ(session.state_of("INSERT INTO p VALUES (1)"), "");
-  EXPECT_EQ(session.value("SELECT count(*) FROM pg_namespace WHERE nspname = 'stint'"), "0");
-  EXPECT_EQ(session.value("SELECT count(*) FROM pg_trigger WHERE tgname LIKE 'stint%'"), "0");
-}
-
-TEST(SqlInstall, SaysWhatIsInItsWay) {
-  const std::string database = new_database();
-  Session session(database);
-  const auto guard = guard_of(database);
-  const auto none = guard->protect("pg_class", ResourceName::parse("r").value());
-  ASSERT_FALSE(none);
-  EXPECT_EQ(none.error().code, Code::Unavailable);
-  EXPECT_EQ(guard->look().value().version, 0);
-  session.must("CREATE SCHEMA stint; CREATE TABLE stint.fences (mine int)");
-  EXPECT_FALSE(guard->install());
-  EXPECT_EQ(session.value("SELECT count(*) FROM stint.fences"), "0");
-  session.must("DROP TABLE stint.fences");
-  EXPECT_TRUE(guard->install());
-  session.must("UPDATE stint.guard SET version = 99");
-  const auto newer = guard->install();
-  ASSERT_FALSE(newer);
-  EXPECT_NE(newer.error().message.find("newer stint"), std::string::npos);
-  session.must("CREATE ROLE nobody_special LOGIN");
-  const auto denied = guard_of(new_database(), "nobody_special")->install();
-  ASSERT_FALSE(denied);
-  EXPECT_EQ(denied.error().code, Code::Denied) << denied.error().message;
-}
-
 TEST(SqlInput, ThatMakesNoSenseIsRefusedAndChangesNothing) {
   Session session(guarded_database());
   for (const char* sql :
@@ -440,26 +366,6 @@ TEST(SqlOwn, TwoLateWritersOfOneTokenDoNotWaitForEachOther) {
   EXPECT_EQ(second.state_of(admit), "");
   writer.must("COMMIT");
   second.must("COMMIT");
-}
-
-TEST(SqlInstall, BringsAnOlderVersionUpToDateWhereItIsToldWhereTheLeasesAre) {
-  const std::string database = guarded_database();
-  Session admin(database);
-  admin.must(
-      "UPDATE stint.guard SET version = 1; ALTER TABLE stint.guard DROP COLUMN store_schema;"
-      "DROP FUNCTION stint.store_is_here()");
-  const auto old = guard_of(database)->look().value();
-  ASSERT_EQ(old.problems.size(), 1U);
-  EXPECT_NE(old.problems.front().find("guard install"), std::string::npos);
-  const auto unsaid = guard_of(database)->install();
-  ASSERT_FALSE(unsaid);
-  EXPECT_NE(unsaid.error().message.find("?schema="), std::string::npos) << unsaid.error().message;
-  net::Address address = address_of(database);
-  address.options["schema"] = "stint";
-  auto told = guard::open_postgres_guard({.address = address}, clock());
-  EXPECT_TRUE((*told)->install().value());
-  EXPECT_FALSE(guard_of(database)->install().value());
-  EXPECT_TRUE(guard_of(database)->look().value().problems.empty());
 }
 
 // The store is in a schema of its own, which who writes does not see.

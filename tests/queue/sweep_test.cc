@@ -33,6 +33,23 @@ void prepare(const std::string& kept, const std::string& live) {
   std::filesystem::copy(kept, live, std::filesystem::copy_options::recursive);
 }
 
+// A queue in a shared directory with one item in it; `keep()`: as it is now, before every blow.
+struct DirectoryScene : Scene {
+  DirectoryScene() {
+    stint.use_store(cat("dir:", mount));
+    EXPECT_EQ(queue({"put", "jobs", "x", "--create"}).exit_code, 0);
+  }
+  SweepPlan keep(const std::vector<std::string>& words) const {
+    std::filesystem::copy(live, kept, std::filesystem::copy_options::recursive);
+    SweepPlan plan{.command = stint.command(words), .from = live};
+    plan.prepare = [this] { prepare(kept, live); };
+    return plan;
+  }
+  std::string mount = stint.dir().file("mount");
+  std::string live = mount + "/queues";
+  std::string kept = stint.dir().file("kept");
+};
+
 // A look at the queue moves on what a completion has left on the way.
 std::string after_the_blow(const Scene& scene) {
   const std::string state = json_field(scene.queue({"show", scene.id, "--json"}).out, "state");
@@ -90,10 +107,7 @@ TEST(QueueSweep, OnADirectoryTheCompletionComesFirstAndTheRestRollsForward) {
 // EVIDENCE-OF: G10
 TEST(QueueSweep, OnADirectoryACompletionThatWasStruckIsInNobodysWay) {
   SKIP_WITHOUT_STRACE();
-  Scene scene;
-  const std::string mount = scene.stint.dir().file("mount");
-  scene.stint.use_store(cat("dir:", mount));
-  ASSERT_EQ(scene.queue({"put", "jobs", "x", "--create"}).exit_code, 0);
+  DirectoryScene scene;
   scene.id = json_field(scene.queue({"claim", "jobs", "--ttl", "1h", "--json"}).out, "id");
   const auto complete = [&](const std::string& word) -> std::vector<std::string> {
     const std::string file = scene.stint.dir().file(word);
@@ -101,13 +115,9 @@ TEST(QueueSweep, OnADirectoryACompletionThatWasStruckIsInNobodysWay) {
     return {"queue",    "complete", scene.id, "--epoch",     "1",
             "--result", file,       "--then", "jobs:" + word};
   };
-  const std::string live = mount + "/queues";
-  const std::string kept = scene.stint.dir().file("kept");
-  std::filesystem::copy(live, kept, std::filesystem::copy_options::recursive);
-  SweepPlan plan{.command = scene.stint.command(complete("first")), .from = live};
+  SweepPlan plan = scene.keep(complete("first"));
   plan.blows = {Blow::Kill};
   plan.most_points = full_sweep() ? 0 : kSlice;
-  plan.prepare = [&] { prepare(kept, live); };
   plan.check = [&](const Strike&) -> std::string {
     const bool before =
         json_field(scene.queue({"show", scene.id, "--json"}).out, "state") == "done";
@@ -132,17 +142,10 @@ TEST(QueueSweep, OnADirectoryACompletionThatWasStruckIsInNobodysWay) {
 // EVIDENCE-OF: G10 G11
 TEST(QueueSweep, OnADirectoryAPutThatCouldNotBeSyncedIsNotSaidToBeNotDone) {
   SKIP_WITHOUT_STRACE();
-  Scene scene;
-  const std::string mount = scene.stint.dir().file("mount");
-  scene.stint.use_store(cat("dir:", mount));
-  ASSERT_EQ(scene.queue({"put", "jobs", "x", "--create"}).exit_code, 0);
-  const std::string live = mount + "/queues";
-  const std::string kept = scene.stint.dir().file("kept");
-  std::filesystem::copy(live, kept, std::filesystem::copy_options::recursive);
-  SweepPlan plan{.command = scene.stint.command({"queue", "put", "jobs", "y"}), .from = live};
+  const DirectoryScene scene;
+  SweepPlan plan = scene.keep({"queue", "put", "jobs", "y"});
   plan.syscalls = {"fsync", "fdatasync"};
   plan.blows = {Blow::Eio};
-  plan.prepare = [&] { prepare(kept, live); };
   int unknown = 0;
   plan.check = [&](const Strike& strike) -> std::string {
     const int there = count_lines(scene.queue({"ls", "jobs", "--state", "waiting"}).out, "jobs-");
