@@ -40,6 +40,8 @@ struct SqlitePass {
   bool once = false;
   std::string key = {};
   std::string digest = {};
+  // STINT_CLAIM, in a run: with it a token is noticed that a restored store has issued twice.
+  std::string claim = {};
 };
 
 struct SqliteAdmitted {

@@ -180,6 +180,7 @@ std::string to_json(const TokenWord& word) {
       "{\"generation\":", json_quoted(word.issued.generation.hex()),
       ",\"ancestors\":", to_json(ancestors), ",\"newest\":", word.issued.newest.number(),
       ",\"newest_granted\":", truth(word.issued.newest_granted),
+      ",\"newest_nobodys\":", truth(word.issued.newest_nobodys),
       ",\"owner\":", json_quoted(word.owner.text()),
       ",\"claim_hash\":", json_quoted(word.claim.hex()), ",\"live\":", truth(word.live),
       ",\"remaining_ms\":", word.remaining ? cat(word.remaining->count()) : std::string("null"),
@@ -190,7 +191,7 @@ std::string to_json(const core::Fence& fence) {
   return cat("{\"generation\":", json_quoted(fence.generation.hex()),
              ",\"resource\":", json_quoted(fence.resource), ",\"token\":", fence.token.number(),
              ",\"used\":", truth(fence.used), ",\"key\":", json_quoted(fence.key),
-             ",\"digest\":", json_quoted(fence.digest), "}");
+             ",\"digest\":", json_quoted(fence.digest), ",\"nobodys\":", truth(fence.nobodys), "}");
 }
 
 std::string to_json(const Act& act) {
@@ -331,6 +332,7 @@ Result<TokenWord> parse_word(const JsonValue& value) {
   }
   out.issued.newest = in.token("newest");
   out.issued.newest_granted = in.flag("newest_granted");
+  out.issued.newest_nobodys = in.flag("newest_nobodys");
   out.owner = in.owner("owner");
   out.claim = ClaimHash(in.text("claim_hash"));
   out.live = in.flag("live");
@@ -347,7 +349,8 @@ Result<core::Fence> parse_fence(const JsonValue& value) {
                   .token = in.token("token"),
                   .used = in.flag("used"),
                   .key = in.text("key"),
-                  .digest = in.text("digest")};
+                  .digest = in.text("digest"),
+                  .nobodys = in.flag("nobodys")};
   return finished(in, std::move(out));
 }
 

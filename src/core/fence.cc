@@ -22,6 +22,8 @@ Fence raised(const Offer& offer, Step step) {
 }
 
 FenceDecision equal_to_fence(const Fence& fence, const Offer& offer, Step step) {
+  const bool ordered = step == Step::Seal && offer.by_order;
+  if (fence.nobodys && !ordered) return {Verdict::NeverGranted, std::nullopt};
   if (step == Step::Seal || offer.mode == FenceMode::AtLeast) {
     return {Verdict::Admitted, std::nullopt};
   }
@@ -36,7 +38,9 @@ FenceDecision by_the_stores_word(const Offer& offer, const Issued& issued, Step 
   if (offer.token < issued.newest) return {Verdict::Stale, std::nullopt};
   const bool ordered = step == Step::Seal && offer.by_order;
   if (!issued.newest_granted && !ordered) return {Verdict::NeverGranted, std::nullopt};
-  return {Verdict::Admitted, raised(offer, step)};
+  FenceDecision out{Verdict::Admitted, raised(offer, step)};
+  out.fence->nobodys = issued.newest_nobodys;
+  return out;
 }
 
 FenceDecision judge(const std::optional<Fence>& fence, const Offer& offer,

@@ -12,6 +12,9 @@
 //                                               else: used
 //   seal                by the store's word     sealed                      stale
 //
+//   Equal to the fence of a revocation: never granted, without asking; its own seal is done
+//   already.
+//
 //   The store's word: above the newest issued -> never issued; the newest, but nobody ever claimed
 //   it -> never granted (but their own transfer or revoke seals with it); below the newest ->
 //   stale, also if this target was not sealed yet. G5 G12
@@ -32,6 +35,8 @@ struct Fence {
   bool used = false;   // mode once: this token's write was accepted
   std::string key;     // of that write
   std::string digest;  // of that write
+  // Sealed by a revocation, whose token belongs to nobody, for ever. Never together with `used`.
+  bool nobodys = false;
 };
 
 enum class FenceMode { AtLeast, Once };
@@ -61,6 +66,7 @@ struct Issued {
   std::vector<Generation> ancestors;  // the generations that this one descends from
   Token newest;
   bool newest_granted = false;
+  bool newest_nobodys = false;  // a revocation's: nobody was or will be granted it
 };
 
 enum class Verdict {

@@ -209,6 +209,29 @@ TEST(FenceByOrder, SealsWithATokenThatNobodyHasClaimedButWritesNothing) {
   EXPECT_EQ(seal(fence(7), ordered, issued(7, false)).verdict, Verdict::NeverIssued);
 }
 
+// EVIDENCE-OF: G5
+TEST(FenceOfARevocation, AdmitsNobodyWithoutAskingTheStore) {
+  Offer ordered = offer(8);
+  ordered.by_order = true;
+  Issued revoked = issued(8, false);
+  revoked.newest_nobodys = true;
+  const auto sealed = seal(fence(7), ordered, revoked).fence;
+  ASSERT_TRUE(sealed);
+  EXPECT_TRUE(sealed->nobodys);
+  for (const auto mode : {FenceMode::AtLeast, FenceMode::Once}) {
+    EXPECT_EQ(admit(sealed, offer(8, mode), std::nullopt).verdict, Verdict::NeverGranted);
+  }
+  EXPECT_EQ(seal(sealed, offer(8), std::nullopt).verdict, Verdict::NeverGranted);
+  EXPECT_EQ(seal(sealed, ordered, std::nullopt).verdict, Verdict::Admitted)
+      << "the same order again";
+  EXPECT_EQ(admit(sealed, offer(7), std::nullopt).verdict, Verdict::Stale);
+  const auto next = admit(sealed, offer(9), issued(9));
+  EXPECT_EQ(next.verdict, Verdict::Admitted);
+  EXPECT_FALSE(next.fence->nobodys);
+  // A reservation's token will be somebody's.
+  EXPECT_FALSE(seal(fence(7), ordered, issued(8, false)).fence->nobodys);
+}
+
 TEST(FenceAdoption, CountsOnlyForASealOverAnotherStoresLife) {
   Offer adopting = of(offer(2), kG3);
   adopting.adopt = true;
@@ -258,6 +281,9 @@ TEST(FenceProperty, NeverGoesDownAndChangesOnlyWithAnAdmission) {
       }
       if (d.fence && before && d.fence->token == before->token) {
         EXPECT_FALSE(before->used);
+      }
+      if (d.fence && d.fence->nobodys) {
+        EXPECT_TRUE(store && !store->newest_granted && o.by_order);
       }
       if (store) {
         EXPECT_NE(d.verdict, Verdict::AskStore);

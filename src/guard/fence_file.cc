@@ -19,6 +19,7 @@ constexpr std::array<std::pair<Beside, std::string_view>, 5> kKinds = {{
 
 constexpr std::string_view kFenceHead = "stint fence 1";
 constexpr std::string_view kUsedHead = "stint used 1";
+constexpr std::string_view kYes = "yes";
 constexpr std::size_t kHalf = 16;  // hexadecimal digits of a generation in a nonce
 
 std::string_view word_of(Beside kind) {
@@ -102,6 +103,10 @@ bool parse_rest(Lines& lines, StandingFence& out) {
     if (!is_hex32(*text)) return false;
     out.claim = ClaimHash(*text);
   }
+  if (const auto text = lines.value("nobodys")) {
+    if (*text != kYes) return false;
+    out.fence.nobodys = true;
+  }
   if (const auto text = lines.value("adopted")) out.adopted = *text;
   return lines.at_end();
 }
@@ -174,6 +179,7 @@ std::string fence_text(const StandingFence& one) {
           one.fence.resource, "\ntoken ", one.fence.token.number(), "\nlife ", one.life, '\n');
   if (!one.owner.empty()) out += cat("owner ", one.owner.text(), '\n');
   if (!one.claim.empty()) out += cat("claim ", one.claim.hex(), '\n');
+  if (one.fence.nobodys) out += cat("nobodys ", kYes, '\n');
   if (!one.adopted.empty()) out += cat("adopted ", one.adopted, '\n');
   return out;
 }

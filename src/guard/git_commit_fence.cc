@@ -109,8 +109,7 @@ std::string seal_message(const GitFence& f) {
   return cat("Seal ", f.fence.resource, " for token ", f.fence.token.number(),
              "\n\nFencing-Token: ", f.fence.token.number(),
              "\nFencing-Resource: ", f.fence.resource,
-             "\nFencing-Generation: ", f.fence.generation.hex(),
-             "\nFencing-Claim: ", f.claim.empty() ? std::string("-") : f.claim.hex(),
+             "\nFencing-Generation: ", f.fence.generation.hex(), "\nFencing-Claim: ", claim_text(f),
              "\nFencing-Owner: ", f.owner, "\nFencing-Nonce: ", f.nonce, "\n");
 }
 

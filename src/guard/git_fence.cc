@@ -10,6 +10,8 @@ namespace {
 
 constexpr std::string_view kTitle = "stint fence 1";
 constexpr std::size_t kMostFenceBytes = 8192;
+constexpr std::string_view kUnclaimed = "-";
+constexpr std::string_view kNobody = "nobody";
 
 Error unreadable(std::string_view why) {
   return {Code::Failed, cat("the fence object is unreadable: ", why)};
@@ -52,11 +54,16 @@ Status parse_used(std::string_view value, core::Fence& fence) {
 
 }  // namespace
 
+std::string claim_text(const GitFence& f) {
+  if (!f.claim.empty()) return f.claim.hex();
+  return std::string(f.fence.nobodys ? kNobody : kUnclaimed);
+}
+
 std::string encode(const GitFence& f) {
-  std::string out = cat(kTitle, "\nresource ", f.fence.resource, "\ngeneration ",
-                        f.fence.generation.hex(), "\ntoken ", f.fence.token.number(), "\nseq ",
-                        f.seq, "\nclaim ", f.claim.empty() ? std::string("-") : f.claim.hex(),
-                        "\nowner ", f.owner, "\nnonce ", f.nonce, "\n");
+  std::string out =
+      cat(kTitle, "\nresource ", f.fence.resource, "\ngeneration ", f.fence.generation.hex(),
+          "\ntoken ", f.fence.token.number(), "\nseq ", f.seq, "\nclaim ", claim_text(f),
+          "\nowner ", f.owner, "\nnonce ", f.nonce, "\n");
   if (f.fence.used) out += cat("used ", to_hex(f.fence.key), " ", f.fence.digest, "\n");
   return out;
 }
@@ -85,14 +92,16 @@ Result<GitFence> parse_git_fence(std::string_view text) {
       *seq_number > Token::kMax) {
     return unreadable("token or seq");
   }
-  if (*claim != "-" && !is_hex(*claim, 32, 64)) return unreadable("its claim");
+  const bool claimed = *claim != kUnclaimed && *claim != kNobody;
+  if (claimed && !is_hex(*claim, 32, 64)) return unreadable("its claim");
   if (!owner->empty() && !Owner::parse(*owner)) return unreadable("its owner");
   if (!is_hex(*nonce, 32, 32)) return unreadable("its nonce");
   out.fence.resource = name->text();
   out.fence.generation = *life;
   out.fence.token = Token(*token_number);
   out.seq = *seq_number;
-  if (*claim != "-") out.claim = ClaimHash(std::string(*claim));
+  if (claimed) out.claim = ClaimHash(std::string(*claim));
+  out.fence.nobodys = *claim == kNobody;
   out.owner = std::string(*owner);
   out.nonce = std::string(*nonce);
   if (const auto used = take(text, "used")) {

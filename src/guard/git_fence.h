@@ -5,7 +5,8 @@
 //   generation 9f…        32 hexadecimal digits
 //   token 7
 //   seq 3                 how many pushes of this token came before
-//   claim 51…             the hash of the writer's claim; "-": sealed by order, nobody's yet
+//   claim 51…             the hash of the writer's claim; "-": sealed by order, nobody's yet;
+//                         "nobody": sealed by a revocation, nobody's for ever
 //   owner host-a-4711     may be empty
 //   nonce 3b…             makes each push's object unlike every other: git leaves out a ref whose
 //                         object does not change, and with it the comparison (facts: trap 1). G5
@@ -34,6 +35,7 @@ struct GitFence {
   std::string nonce;
 };
 
+std::string claim_text(const GitFence& fence);
 std::string encode(const GitFence& fence);
 // Strict: anything that encode() would not have written is unreadable. REQUIRES nothing of `text`.
 Result<GitFence> parse_git_fence(std::string_view text);

@@ -38,7 +38,12 @@ TEST(GitFenceText, ReadsBackWhatItWrites) {
   }
   fence.claim = {};
   fence.owner = "";
-  EXPECT_TRUE(parse_git_fence(encode(fence)));
+  for (const bool nobodys : {false, true}) {
+    fence.fence.nobodys = nobodys;
+    const auto read = parse_git_fence(encode(fence));
+    ASSERT_TRUE(read) << read.error().message;
+    EXPECT_EQ(read->fence.nobodys, nobodys);
+  }
 }
 
 TEST(GitFenceText, EveryCutAndEveryChangedByteOfItsFrameIsUnreadable) {

@@ -56,7 +56,7 @@ parse() {
       '3 generation '*) f_generation=${line#generation }; hex "$f_generation" 32 32 || return 1 ;;
       '4 token '*) f_token=${line#token }; number "$f_token" 1 || return 1 ;;
       '5 seq '*) f_seq=${line#seq }; number "$f_seq" 0 || return 1 ;;
-      '6 claim -') f_claim=- ;;
+      '6 claim -' | '6 claim nobody') f_claim=${line#claim } ;;
       '6 claim '*) f_claim=${line#claim }; hex "$f_claim" 32 64 || return 1 ;;
       '7 owner '*) ;;
       '8 nonce '*) hex "${line#nonce }" 32 32 || return 1 ;;
@@ -130,6 +130,7 @@ judge() {
   [ "$n_token" -ge "$f_token" ] ||
     refuse "stale: token $n_token, and the fence $1 stands at $f_token"
   [ "$n_token" -eq "$f_token" ] || return 0
+  [ "$f_claim" != nobody ] || refuse "token $n_token was revoked: the fence $1 is nobody's"
   [ "$f_claim" = - ] || [ "$n_claim" = "$f_claim" ] ||
     refuse "the fence $1 has token $n_token under another claim"
   [ "$n_seq" -gt "$f_seq" ] || refuse "the fence $1 has seen this push or a later one"

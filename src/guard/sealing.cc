@@ -30,11 +30,13 @@ const StandingFence* highest(const Survey& survey) {
 }
 
 // What the fence that this request makes says.
-StandingFence fence_of(const SealRequest& request, const Survey& survey) {
+StandingFence fence_of(const SealRequest& request, const Survey& survey,
+                       const core::FenceDecision& decision) {
   StandingFence out;
   out.fence.generation = request.pass.generation;
   out.fence.resource = request.pass.resource.text();
   out.fence.token = request.pass.token;
+  out.fence.nobodys = decision.fence && decision.fence->nobodys;
   const StandingFence* before = highest(survey);
   const bool goes_over = before != nullptr && before->fence.generation != request.pass.generation;
   out.life = (before == nullptr ? 0 : before->life) + (goes_over || !survey.torn.empty() ? 1 : 0);
@@ -102,15 +104,16 @@ struct OwnFence {
 };
 
 // Finds one's own fence ruling, or makes it. Empty: look again.
-Result<std::optional<OwnFence>> stand(Site& site, const SealRequest& request,
-                                      const Survey& survey) {
+Result<std::optional<OwnFence>> stand(Site& site, const SealRequest& request, const Survey& survey,
+                                      const core::FenceDecision& decision) {
   const Pass& pass = request.pass;
   const StandingFence* top = highest(survey);
   if (top != nullptr && own(*top, pass)) {
-    if (auto ok = check_claim(*top, pass, site.target()); !ok) return ok.error();
+    auto ours = same_holder(top->claim, top->owner, pass, site.target());
+    if (!ours) return ours.error();
     return std::optional(OwnFence{top->name, true});
   }
-  StandingFence made = fence_of(request, survey);
+  StandingFence made = fence_of(request, survey, decision);
   // The short name is for the first life alone: a number of one store's life must never be taken
   // for that of another by its name.
   made.name = made.life == 0 ? fence_name(site.name(), pass.token)
@@ -178,15 +181,6 @@ bool own(const StandingFence& fence, const Pass& pass) {
          fence.fence.resource == pass.resource.text() && fence.fence.token == pass.token;
 }
 
-Status check_claim(const StandingFence& fence, const Pass& pass, const std::string& target) {
-  if (fence.claim.empty() || !pass.claim || fence.claim.matches(pass.claim->hash())) return {};
-  return unavailable(cat("token ", pass.token.number(), " at ", quoted(target),
-                         " was sealed by another holder", fence.owner.empty() ? "" : ", ",
-                         fence.owner.empty() ? "" : quoted(fence.owner.text()),
-                         ": the store issued it twice, so it was restored unnoticed. Nothing was "
-                         "changed; an operator has to look at the store"));
-}
-
 Result<SealAnswer> seal_site(Site& site, const SealRequest& request, api::Fences* fences) {
   bool already = true;
   for (int tries = 0; tries < kMostSealTries; ++tries) {
@@ -200,7 +194,7 @@ Result<SealAnswer> seal_site(Site& site, const SealRequest& request, api::Fences
         judge_seal(*fence ? std::optional((*fence)->fence) : std::nullopt, request, fences, &why);
     if (!decision) return decision.error();
     if (!admitted(decision->verdict)) return why;
-    auto own_fence = stand(site, request, *survey);
+    auto own_fence = stand(site, request, *survey, *decision);
     if (!own_fence) return own_fence.error();
     if (!*own_fence) continue;
     already = already && (*own_fence)->already;
@@ -243,8 +237,10 @@ Result<SealAnswer> sealed_for_writing(Site& site, const Pass& pass, api::Fences*
           BesideName{long_fence_name(site.name(), pass.token, pass.generation), Beside::Fence,
                      pass.token, generation}}) {
       auto fence = site.read_fence(mine);
-      if (fence && own(*fence, pass)) {
-        if (auto ok = check_claim(*fence, pass, site.target()); !ok) return ok.error();
+      // A revocation's is judged below.
+      if (fence && own(*fence, pass) && !fence->fence.nobodys) {
+        auto ours = same_holder(fence->claim, fence->owner, pass, site.target());
+        if (!ours) return ours.error();
         return Sealed{.already = true, .narrow = site.narrow()};
       }
       if (!fence && fence.error().code != Code::Lost) return fence.error();

@@ -105,8 +105,6 @@ Result<std::optional<StandingFence>> ruling(const Survey& survey);
 
 // Whether the fence is this very pass's.
 bool own(const StandingFence& fence, const Pass& pass);
-// A fence of one's own token that another claim made: the store issued that token twice.
-Status check_claim(const StandingFence& fence, const Pass& pass, const std::string& target);
 
 // Raises the fence and removes what lower tokens have staged; the whole of `seal`.
 Result<SealAnswer> seal_site(Site& site, const SealRequest& request, api::Fences* fences);

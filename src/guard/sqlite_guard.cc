@@ -10,16 +10,21 @@ namespace {
 constexpr const char* kTable =
     "CREATE TABLE IF NOT EXISTS main.stint_fences (resource TEXT PRIMARY KEY NOT NULL, generation "
     "TEXT NOT NULL, token INTEGER NOT NULL, used INTEGER NOT NULL, key TEXT NOT NULL, digest TEXT "
-    "NOT NULL) WITHOUT ROWID";
+    "NOT NULL, claim TEXT NOT NULL) WITHOUT ROWID";
 // Changes nothing, and takes the write lock.
 constexpr const char* kLock = "UPDATE main.stint_fences SET token = token WHERE false";
 constexpr const char* kRead =
-    "SELECT generation, token, used, key, digest FROM main.stint_fences WHERE resource = ?1";
+    "SELECT generation, token, used, key, digest, claim FROM main.stint_fences WHERE resource = "
+    "?1";
 constexpr const char* kWrite =
-    "INSERT INTO main.stint_fences (resource, generation, token, used, key, digest) VALUES (?1, "
-    "?2, "
-    "?3, ?4, ?5, ?6) ON CONFLICT (resource) DO UPDATE SET generation = ?2, token = ?3, used = ?4, "
-    "key = ?5, digest = ?6";
+    "INSERT INTO main.stint_fences (resource, generation, token, used, key, digest, claim) VALUES "
+    "(?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (resource) DO UPDATE SET generation = ?2, token = "
+    "?3, used = ?4, key = ?5, digest = ?6, claim = ?7";
+
+struct Row {
+  core::Fence fence;
+  ClaimHash claim;  // of the holder that raised it; empty: it showed none
+};
 
 class Database {
  public:
@@ -42,7 +47,7 @@ class Database {
     return out;
   }
 
-  Result<std::optional<core::Fence>> fence(const std::string& resource) {
+  Result<std::optional<Row>> fence(const std::string& resource) {
     sqlite3_stmt* statement = nullptr;
     if (calls_.prepare(db_, kRead, -1, &statement, nullptr) != SQLITE_OK ||
         bind(statement, 1, resource) != SQLITE_OK) {
@@ -51,7 +56,7 @@ class Database {
       return error;
     }
     const int code = calls_.step(statement);
-    Result<std::optional<core::Fence>> out = std::optional<core::Fence>();
+    Result<std::optional<Row>> out = std::optional<Row>();
     if (code == SQLITE_ROW) {
       out = read_row(statement, resource);
     } else if (code != SQLITE_DONE) {
@@ -61,7 +66,7 @@ class Database {
     return out;
   }
 
-  Status raise(const core::Fence& fence) {
+  Status raise(const core::Fence& fence, const ClaimHash& claim) {
     sqlite3_stmt* statement = nullptr;
     const bool good =
         calls_.prepare(db_, kWrite, -1, &statement, nullptr) == SQLITE_OK &&
@@ -71,7 +76,8 @@ class Database {
             SQLITE_OK &&
         calls_.bind_int64(statement, 4, fence.used ? 1 : 0) == SQLITE_OK &&
         bind(statement, 5, fence.key) == SQLITE_OK &&
-        bind(statement, 6, fence.digest) == SQLITE_OK && calls_.step(statement) == SQLITE_DONE;
+        bind(statement, 6, fence.digest) == SQLITE_OK &&
+        bind(statement, 7, claim.hex()) == SQLITE_OK && calls_.step(statement) == SQLITE_DONE;
     const Status out = good ? Status() : Status(fault("raising the fence"));
     calls_.finalize(statement);
     return out;
@@ -87,8 +93,7 @@ class Database {
     if (bytes == nullptr) return {};
     return {bytes, static_cast<std::size_t>(calls_.column_bytes(statement, column))};
   }
-  Result<std::optional<core::Fence>> read_row(sqlite3_stmt* statement,
-                                              const std::string& resource) const {
+  Result<std::optional<Row>> read_row(sqlite3_stmt* statement, const std::string& resource) const {
     const auto generation = Generation::parse(text(statement, 0));
     const sqlite3_int64 token = calls_.column_int64(statement, 1);
     const sqlite3_int64 used = calls_.column_int64(statement, 2);
@@ -100,12 +105,13 @@ class Database {
                              " in stint_fences is damaged; nothing is admitted until an operator "
                              "has looked at it"));
     }
-    return std::optional(core::Fence{.generation = *generation,
-                                     .resource = resource,
-                                     .token = Token(static_cast<std::uint64_t>(token)),
-                                     .used = used == 1,
-                                     .key = text(statement, 3),
-                                     .digest = text(statement, 4)});
+    return std::optional(Row{.fence = {.generation = *generation,
+                                       .resource = resource,
+                                       .token = Token(static_cast<std::uint64_t>(token)),
+                                       .used = used == 1,
+                                       .key = text(statement, 3),
+                                       .digest = text(statement, 4)},
+                             .claim = ClaimHash(text(statement, 5))});
   }
 
   const SqliteCalls& calls_;
@@ -144,14 +150,22 @@ Result<SqliteVerdict> decide(Database& db, const Pass& pass, const std::string& 
                              api::Fences* fences, Judge judge) {
   if (auto made = db.run(kTable, "making stint_fences"); !made) return made.error();
   if (auto locked = db.run(kLock, "taking the write lock"); !locked) return locked.error();
-  auto fence = db.fence(pass.resource.text());
-  if (!fence) return fence.error();
+  auto row = db.fence(pass.resource.text());
+  if (!row) return row.error();
   Refused why;
   why.target = "stint_fences";
-  auto decision = judge(*fence, pass, digest, fences, &why);
+  std::optional<core::Fence> fence;
+  if (*row) {
+    fence = (*row)->fence;
+    const bool equal = fence->token == pass.token && fence->generation == pass.generation;
+    auto ours = equal ? same_holder((*row)->claim, {}, pass, why.target) : Status();
+    if (!ours) return ours.error();
+  }
+  auto decision = judge(fence, pass, digest, fences, &why);
   if (!decision) return decision.error();
   if (decision->fence) {
-    if (auto raised = db.raise(*decision->fence); !raised) return raised.error();
+    const ClaimHash claim = pass.claim ? pass.claim->hash() : ClaimHash();
+    if (auto raised = db.raise(*decision->fence, claim); !raised) return raised.error();
   }
   return verdict_of(*decision, std::move(why), judge == seal_judge);
 }

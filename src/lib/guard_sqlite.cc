@@ -16,10 +16,16 @@ Result<Pass> pass_of(const SqlitePass& given) {
   if (given.token > Token::kMax) return invalid(cat(given.token, " is no token"));
   auto generation = Generation::parse(given.generation);
   if (!generation) return generation.error();
+  std::optional<Claim> claim;
+  if (!given.claim.empty()) {
+    auto parsed = Claim::parse(given.claim);
+    if (!parsed) return parsed.error();
+    claim = *parsed;
+  }
   return Pass{.resource = *resource,
               .token = Token(given.token),
               .generation = *generation,
-              .claim = {},
+              .claim = std::move(claim),
               .owner = {},
               .mode = given.once ? core::FenceMode::Once : core::FenceMode::AtLeast,
               .key = given.key,

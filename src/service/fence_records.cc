@@ -67,6 +67,7 @@ std::string encode(const core::Fence& fence) {
   if (fence.used) out.field("used", 1);
   out.field_if("key", fence.key);
   out.field_if("digest", fence.digest);
+  if (fence.nobodys) out.field("nobodys", 1);
   return out.done();
 }
 
@@ -103,6 +104,7 @@ Result<core::Fence> decode_fence(std::string_view value) {
   fence.used = fields.number("used") != 0;
   fence.key = fields.text("key");
   fence.digest = fields.text("digest");
+  fence.nobodys = fields.number("nobodys") != 0;
   return fields.done(std::move(fence));
 }
 

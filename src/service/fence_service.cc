@@ -99,7 +99,8 @@ core::Issued issued_of(const Meta& meta, const std::optional<core::Ownership>& o
   return {.generation = meta.generation,
           .ancestors = meta.ancestors,
           .newest = own ? own->token : meta.floor,
-          .newest_granted = own && !own->claim.empty()};
+          .newest_granted = own && !own->claim.empty(),
+          .newest_nobodys = own && own->owner.empty()};
 }
 
 }  // namespace

@@ -163,6 +163,13 @@ TEST_F(GuardFiles, SealAndRevokeRaiseTheFenceAtTheFile) {
   revoke("site", old);
   EXPECT_TRUE(std::filesystem::exists(stint.dir().file(".page.fence.2")));
   EXPECT_EQ(with_body("late", {"write", page, "--resource", "site", "--token", old}).exit_code, 13);
+  // The token of the revocation is nobody's, also where it sealed.
+  for (const std::string verb : {"write", "seal"}) {
+    const std::string target = verb == "seal" ? cat("file:", page) : page;
+    const Finished no = with_body("x", {verb, target, "--resource", "site", "--token", "2"});
+    EXPECT_EQ(no.exit_code, 13) << no.err;
+    EXPECT_NE(no.err.find("nobody was ever granted that token"), std::string::npos) << no.err;
+  }
   EXPECT_FALSE(std::filesystem::exists(page));
   // A fence that is gone although the record lists the target: refused until the holder seals.
   std::filesystem::remove(stint.dir().file(".page.fence.2"));

@@ -108,6 +108,10 @@ TEST_P(FencesTest, NobodyWasGrantedTheTokenOfARevocationOrAReservation) {
   EXPECT_EQ(verdict(fences_.admit("t", offer("db", Token(2)))), Verdict::NeverGranted);
   EXPECT_EQ(verdict(fences_.seal("t", ordered("db", Token(2)))), Verdict::Admitted);
   EXPECT_EQ(verdict(fences_.admit("t", offer("db", Token(1)))), Verdict::Stale);
+  EXPECT_TRUE(fences_.fence("t").value()->nobodys);
+  EXPECT_EQ(verdict(fences_.admit("t", offer("db", Token(2)))), Verdict::NeverGranted)
+      << "nor where the revocation sealed";
+  EXPECT_EQ(verdict(fences_.seal("t", ordered("db", Token(2)))), Verdict::Admitted) << "again";
   ASSERT_TRUE(done(client_.leases.transfer(order("db", Token(2)), owner("heir"), kHour)));
   EXPECT_EQ(verdict(fences_.seal("t", offer("db", Token(3)))), Verdict::NeverGranted);
   EXPECT_EQ(verdict(fences_.seal("t", ordered("db", Token(3)))), Verdict::Admitted);

@@ -103,6 +103,8 @@ TEST_F(GitHook, DecidesAsCoreDoesInEveryCell) {
   server({"config", "--add", "stint.descends", follows});
   std::vector<std::optional<GitFence>> all_standing = {std::nullopt};
   for (const char claim : {'1', '-'}) all_standing.emplace_back(fence(5, 3, 'a', "r", claim));
+  all_standing.emplace_back(fence(5, 3, 'a', "r", '-'));
+  all_standing.back()->fence.nobodys = true;
   all_standing.emplace_back(fence(5, 3, 'b', "r", '1'));
   all_standing.emplace_back(fence(5, 3, 'a', "other", '1'));
   std::vector<GitFence> all_offered;

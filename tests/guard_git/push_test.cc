@@ -211,6 +211,20 @@ TEST_F(GitPushTest, TokensThatWereNeverIssuedOrGrantedAreRefused) {
   expect_untouched(world.push(a, grant), 13, "no token");
 }
 
+// EVIDENCE-OF: G5
+TEST_F(GitPushTest, TheTokenOfARevocationIsRefusedAlsoWhereItSealed) {
+  Grant grant = world.take("a");
+  ASSERT_EQ(world.push(a, grant).exit_code, 0);
+  const Finished revoked = world.stint()({"revoke", "r", "--token", grant.token, "--why", "test"});
+  ASSERT_EQ(revoked.exit_code, 0) << revoked.err;
+  before = refs();
+  world.commit(a, "more");
+  grant.token = "2";
+  expect_untouched(world.push(a, grant), 13, "granted");
+  const Grant next = world.take("b");
+  EXPECT_EQ(world.push(a, next).exit_code, 0);
+}
+
 TEST_F(GitPushTest, AMissingFenceOfASealedTargetIsAFaultUntilTheHolderSealsIt) {
   const Grant grant = world.take("a");
   ASSERT_EQ(world.push(a, grant).exit_code, 0);

@@ -63,7 +63,12 @@ TEST(GuardCommand, RunsSealTheDatabaseAndTheFormerTokenIsRefused) {
   // An order seals what the runs have sealed.
   const Finished revoked = stint({"revoke", "blog", "--token", "3", "--why", "stuck"});
   EXPECT_EQ(revoked.exit_code, 0) << revoked.err;
-  EXPECT_EQ(session.value("SELECT token FROM stint.fences"), "4");
+  EXPECT_EQ(session.value("SELECT token || ' ' || nobodys FROM stint.fences"), "4 true");
+  // Its token is nobody's.
+  const std::string generation = session.value("SELECT generation FROM stint.fences");
+  EXPECT_EQ(session.state_of(cat("SELECT stint.admit('blog', 4, '", generation, "')")), "ST004");
+  EXPECT_EQ(stint({"run", "blog", "--seal", target, "--", "sh", "-c", write}).exit_code, 0);
+  EXPECT_EQ(session.value("SELECT token || ' ' || nobodys FROM stint.fences"), "5 false");
 }
 
 TEST(GuardCommand, SaysWhatIsWrongAndNeverAPassword) {

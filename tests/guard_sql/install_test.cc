@@ -62,6 +62,26 @@ TEST(SqlInstall, IsRemovedWithoutATraceAndNotWhileTablesAreProtected) {
   EXPECT_EQ(session.value("SELECT count(*) FROM pg_trigger WHERE tgname LIKE 'stint%'"), "0");
 }
 
+// As version 2 left it.
+TEST(SqlInstall, BringsAnOlderOneUpToDateAndKeepsItsFences) {
+  const std::string database = guarded_database();
+  Session session(database);
+  session.must(
+      "INSERT INTO stint.fences (resource, generation, token) VALUES ('r', repeat('1', 32), 7);"
+      "ALTER TABLE stint.fences DROP COLUMN nobodys; UPDATE stint.guard SET version = 2;"
+      "DROP FUNCTION stint.verdict; CREATE FUNCTION stint.verdict(boolean, text, bigint, boolean, "
+      "text, text, text, bigint, boolean, text, text, boolean, boolean, text, text[], bigint, "
+      "boolean) RETURNS text LANGUAGE sql AS $$ SELECT 'admitted' $$");
+  const auto guard = guard_of(database);
+  EXPECT_EQ(guard->look().value().problems.size(), 1U);
+  ASSERT_TRUE(guard->install());
+  EXPECT_TRUE(guard->look().value().problems.empty());
+  EXPECT_EQ(session.value("SELECT count(*) FROM pg_proc WHERE proname = 'verdict'"), "1");
+  EXPECT_EQ(session.value("SELECT token || ' ' || nobodys FROM stint.fences"), "7 false");
+  EXPECT_EQ(session.state_of("SELECT stint.admit('r', 6, repeat('1', 32))"), "ST001");
+  EXPECT_EQ(session.state_of("SELECT stint.admit('r', 7, repeat('1', 32))"), "");
+}
+
 TEST(SqlInstall, SaysWhatIsInItsWay) {
   const std::string database = new_database();
   Session session(database);

@@ -42,6 +42,12 @@ std::vector<std::optional<Fence>> all_fences() {
                           .key = used ? "k" : "",
                           .digest = used ? "d" : ""});
     }
+    out.push_back(Fence{.generation = generation(1),
+                        .resource = "r",
+                        .token = Token(token),
+                        .key = "",
+                        .digest = "",
+                        .nobodys = true});
   }
   return out;
 }
@@ -73,14 +79,20 @@ std::vector<Offer> all_offers() {
   return out;
 }
 
+constexpr int kGranted = 1;
+constexpr int kNobodys = 2;
+
 std::vector<std::optional<Issued>> all_words() {
   std::vector<std::optional<Issued>> out = {std::nullopt};
   for (std::uint64_t newest = 0; newest <= 4; ++newest) {
-    for (const bool granted : {false, true}) {
+    for (const int whose : {0, 1, 2}) {
+      // No token: there is no record, so no revocation.
+      if (whose == kNobodys && newest == 0) continue;
       Issued word{.generation = generation(1),
                   .ancestors = {},
                   .newest = Token(newest),
-                  .newest_granted = granted};
+                  .newest_granted = whose == kGranted,
+                  .newest_nobodys = whose == kNobodys};
       out.emplace_back(word);
       word.generation = generation(2);
       out.emplace_back(word);
@@ -126,15 +138,15 @@ std::string arguments(const Cell& cell) {
   const auto& [f, o, i, writing] = cell;
   std::string out = truth(writing) + ",";
   out += f ? cat(quote(f->generation.hex()), ',', f->token.number(), ',', truth(f->used), ',',
-                 quote(f->key), ',', quote(f->digest))
-           : "NULL,NULL,NULL,NULL,NULL";
+                 quote(f->key), ',', quote(f->digest), ',', truth(f->nobodys))
+           : "NULL,NULL,NULL,NULL,NULL,NULL";
   out += cat(',', quote(o.generation.hex()), ',', o.token.number(), ',',
              truth(o.mode == FenceMode::Once), ',', quote(o.key), ',', quote(o.digest), ',',
              truth(o.by_order), ',', truth(o.adopt), ',');
   if (!i) return out + "NULL,NULL,NULL,NULL";
   const std::string ancestors = i->ancestors.empty() ? "" : i->ancestors.front().hex();
   return out + cat(quote(i->generation.hex()), ",'{", ancestors, "}',", i->newest.number(), ',',
-                   truth(i->newest_granted));
+                   i->newest_nobodys ? "NULL" : truth(i->newest_granted));
 }
 
 // Asks in portions: `sql_of` one expression a cell; compares with `expected`.
@@ -179,7 +191,8 @@ class Portions {
 };
 
 constexpr const char* kColumns =
-    " AS c (n, writing, f_generation, f_token, f_used, f_key, f_digest, o_generation, o_token,"
+    " AS c (n, writing, f_generation, f_token, f_used, f_key, f_digest, f_nobodys, o_generation, "
+    "o_token,"
     " o_once, o_key, o_digest, o_by_order, o_adopt, i_generation, i_ancestors, i_newest,"
     " i_granted) ORDER BY c.n";
 
@@ -189,19 +202,21 @@ TEST(SqlLaw, VerdictIsTheOneOfCoreInEveryCell) {
   Portions portions(
       session, 2000,
       "SELECT stint.verdict(c.writing, c.f_generation, c.f_token, c.f_used, c.f_key, c.f_digest,"
-      " c.o_generation, c.o_token, c.o_once, c.o_key, c.o_digest, c.o_by_order, c.o_adopt,"
+      " c.f_nobodys, c.o_generation, c.o_token, c.o_once, c.o_key, c.o_digest, c.o_by_order, "
+      "c.o_adopt,"
       " c.i_generation, c.i_ancestors::text[], c.i_newest, c.i_granted) FROM (VALUES "
       // Types of the columns; n below all others.
-      "(-1,true,'',0::bigint,true,'','','',0::bigint,true,'','',true,true,'','{}',0::bigint,true),",
+      "(-1,true,'',0::bigint,true,'','',true,'',0::bigint,true,'','',true,true,'','{}',0::bigint,"
+      "true),",
       cat(")", kColumns, " OFFSET 1"));
   each_cell([&](const Cell& cell) { portions.add(arguments(cell), word_of(by_core(cell))); });
-  EXPECT_EQ(portions.total, 5 * 240 * 31 * 2);
+  EXPECT_EQ(portions.total, 7 * 240 * 43 * 2);
 }
 
 // Puts the cell's fence and own/R there, asks, and tells the answer and the fence that stands.
 constexpr const char* kTry = R"sql(
 CREATE FUNCTION pg_temp.try(writing boolean, f_generation text, f_token bigint, f_used boolean,
-  f_key text, f_digest text, o_generation text, o_token bigint, o_once boolean, o_key text,
+  f_key text, f_digest text, f_nobodys boolean, o_generation text, o_token bigint, o_once boolean, o_key text,
   o_digest text, o_by_order boolean, o_adopt boolean, i_generation text, i_ancestors text,
   i_newest bigint, i_granted boolean, here boolean) RETURNS text LANGUAGE plpgsql AS $f$
 DECLARE
@@ -210,7 +225,8 @@ DECLARE
 BEGIN
   DELETE FROM stint.fences;
   IF f_token IS NOT NULL THEN
-    INSERT INTO stint.fences VALUES ('r', f_generation, f_token, f_used, f_key, f_digest, now());
+    INSERT INTO stint.fences VALUES ('r', f_generation, f_token, f_used, f_key, f_digest, now(),
+      f_nobodys);
   END IF;
   DELETE FROM stint.record;
   IF here THEN
@@ -220,7 +236,8 @@ BEGIN
     IF i_newest > 0 THEN
       INSERT INTO stint.record (key, value, version, at) VALUES
         ('own/r', convert_to(jsonb_build_object('token', i_newest, 'claim',
-           CASE WHEN i_granted THEN 'c' ELSE '' END)::text, 'UTF8'), 1, now());
+           CASE WHEN i_granted THEN 'c' ELSE '' END, 'owner',
+           CASE WHEN i_granted IS NULL THEN '' ELSE 'o' END)::text, 'UTF8'), 1, now());
     END IF;
   END IF;
   BEGIN
@@ -237,7 +254,7 @@ BEGIN
   EXCEPTION WHEN OTHERS THEN
     said := SQLSTATE;
   END;
-  SELECT f.generation || ' ' || f.token || ' ' || f.used || ' ' || f.key || ' ' || f.digest
+  SELECT f.generation || ' ' || f.token || ' ' || f.used || ' ' || f.key || ' ' || f.digest || ' ' || f.nobodys
     INTO after FROM stint.fences f;
   RETURN said || ' | ' || coalesce(after, 'none');
 END $f$;
@@ -253,7 +270,7 @@ std::string state_of(Verdict verdict) {
 std::string shown(const std::optional<Fence>& fence) {
   if (!fence) return "none";
   return cat(fence->generation.hex(), ' ', fence->token.number(), ' ', truth(fence->used), ' ',
-             fence->key, ' ', fence->digest);
+             fence->key, ' ', fence->digest, ' ', truth(fence->nobodys));
 }
 
 // `here`: own/R is asked also where the fence would do, and is the fence itself (docs/internals).
@@ -297,12 +314,13 @@ void try_all(bool here, const std::function<bool(const Cell&)>& wanted) {
       // Rows that one transaction replaces again and again make it slow.
       session, 100,
       "TRUNCATE stint.fences, stint.record, stint.overrides; SELECT pg_temp.try(c.writing, "
-      "c.f_generation, c.f_token, c.f_used, c.f_key, c.f_digest,"
+      "c.f_generation, c.f_token, c.f_used, c.f_key, c.f_digest, c.f_nobodys,"
       " c.o_generation, c.o_token, c.o_once, c.o_key, c.o_digest, c.o_by_order, c.o_adopt,"
       " c.i_generation, c.i_ancestors, c.i_newest, c.i_granted, " +
           truth(here) +
           ") FROM (VALUES "
-          "(-1,true,NULL,NULL::bigint,true,'','',repeat('1',32),1::bigint,false,'','',true,true,"
+          "(-1,true,NULL,NULL::bigint,true,'','',true,repeat('1',32),1::bigint,false,'','',true,"
+          "true,"
           "repeat('1',32),'{}',0::bigint,true),",
       cat(")", kColumns, " OFFSET 1"));
   each_cell([&](const Cell& cell) {

@@ -141,6 +141,26 @@ TEST_F(SqliteGuard, TellsEachRefusalApart) {
   ASSERT_EQ(a_.run("COMMIT"), SQLITE_OK);
 }
 
+// A store that was restored unnoticed gives the same number to another.
+// EVIDENCE-OF: G12
+TEST_F(SqliteGuard, AnotherClaimOfTheSameTokenIsAFault) {
+  guard::SqlitePass pass = next();
+  pass.claim = std::string(32, 'a');
+  ASSERT_TRUE(guard::seal(a_.get(), pass, client_));
+  guard::SqlitePass twin = pass;
+  twin.claim = std::string(32, 'b');
+  const auto sealed = guard::seal(b_.get(), twin, client_);
+  ASSERT_NE(sealed.error(), nullptr);
+  EXPECT_EQ(sealed.error()->code, Code::Unavailable);
+  EXPECT_NE(sealed.error()->message.find("twice"), std::string::npos);
+  ASSERT_EQ(b_.run("BEGIN IMMEDIATE"), SQLITE_OK);
+  EXPECT_NE(guard::admit(b_.get(), twin, &client_).error(), nullptr);
+  EXPECT_TRUE(guard::admit(b_.get(), pass, &client_));
+  ASSERT_EQ(b_.run("COMMIT"), SQLITE_OK);
+  twin.claim = "x";
+  EXPECT_EQ(guard::seal(b_.get(), twin, client_).error()->code, Code::Invalid);
+}
+
 TEST_F(SqliteGuard, ADamagedFenceAdmitsNothing) {
   const guard::SqlitePass pass = next();
   ASSERT_TRUE(guard::seal(a_.get(), pass, client_));

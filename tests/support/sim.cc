@@ -365,7 +365,7 @@ void SimClock::drift(std::int64_t ppm) {
 
 void SimClock::stand_still(Nanos length) {
   base_local_ = mono();
-  base_true_ = std::max(base_true_, scheduler_.now()) + length;
+  base_true_ = std::max(base_true_, scheduler_.now() + length);
 }
 
 MonoTime SimClock::true_time(MonoTime local) const {

@@ -45,6 +45,19 @@ TEST(SimClock, StandsStillWhileItsMachineIsPaused) {
   EXPECT_EQ(clock.mono(), before + Millis(100));
 }
 
+TEST(SimClock, StandsStillUntilTheLaterEndOfTwoPauses) {
+  Scheduler scheduler(1);
+  SimClock clock(scheduler);
+  const MonoTime before = clock.mono();
+  clock.stand_still(Millis(500));
+  scheduler.interleave(Millis(100));
+  clock.stand_still(Millis(300));
+  scheduler.interleave(Millis(100));
+  clock.stand_still(Millis(400));
+  scheduler.interleave(Millis(500));
+  EXPECT_EQ(clock.mono(), before + Millis(100));
+}
+
 class Ticker final : public Actor {
  public:
   explicit Ticker(std::vector<std::string>& log, std::string name)

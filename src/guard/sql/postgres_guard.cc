@@ -324,7 +324,8 @@ class Guard final : public PostgresGuard {
 
   Result<std::vector<core::Fence>> fences_where(const std::string& condition,
                                                 const Params& params) {
-    auto rows = ask(cat("SELECT f.generation, f.resource, f.token, f.used, f.key, f.digest"
+    auto rows = ask(cat("SELECT f.generation, f.resource, f.token, f.used, f.key, f.digest,"
+                        " coalesce((to_jsonb(f) ->> 'nobodys')::boolean, false)"
                         " FROM stint.fences f WHERE ",
                         condition, " ORDER BY f.resource"),
                     params);
@@ -337,7 +338,8 @@ class Guard final : public PostgresGuard {
       auto used = rows->boolean(i, 3);
       auto key = rows->text(i, 4);
       auto digest = rows->text(i, 5);
-      if (!life || !resource || !token || !used || !key || !digest) {
+      auto nobodys = rows->boolean(i, 6);
+      if (!life || !resource || !token || !used || !key || !digest || !nobodys) {
         return unavailable("the server's answer is damaged: a fence");
       }
       auto generation = Generation::parse(*life);
@@ -347,7 +349,8 @@ class Guard final : public PostgresGuard {
                      .token = Token(static_cast<std::uint64_t>(*token)),
                      .used = *used,
                      .key = *key,
-                     .digest = *digest});
+                     .digest = *digest,
+                     .nobodys = *nobodys});
     }
     return out;
   }
@@ -377,9 +380,13 @@ class Guard final : public PostgresGuard {
       for (const Generation& one : word->issued.ancestors) {
         ancestors += cat(ancestors.empty() ? "" : ",", one.hex());
       }
-      params.bigint(static_cast<std::int64_t>(word->issued.newest.number()))
-          .integer(word->issued.newest_granted ? 1 : 0)
-          .text(ancestors);
+      params.bigint(static_cast<std::int64_t>(word->issued.newest.number()));
+      if (word->issued.newest_nobodys) {
+        params.null(Params::Null::Integer);
+      } else {
+        params.integer(word->issued.newest_granted ? 1 : 0);
+      }
+      params.text(ancestors);
     } else {
       params.null(Params::Null::Bigint).null(Params::Null::Integer).text("");
     }

@@ -27,6 +27,8 @@ CREATE TABLE IF NOT EXISTS stint.fences (
   digest text NOT NULL DEFAULT '',
   raised_at timestamptz NOT NULL DEFAULT clock_timestamp()
 ) WITH (fillfactor = 70);
+-- Since version 3: the token of a revocation, which nobody was or will be granted.
+ALTER TABLE stint.fences ADD COLUMN IF NOT EXISTS nobodys boolean NOT NULL DEFAULT false;
 CREATE TABLE IF NOT EXISTS stint.sealing (
   resource text COLLATE "C" PRIMARY KEY,
   generation text NOT NULL,
@@ -49,11 +51,15 @@ COMMENT ON TABLE stint.overrides IS 'Stint: what was let through by an operator,
 )sql";
 
 // f_: the fence (no token: none). o_: the offer. i_: the store's word (no newest: not asked).
+// i_granted: NULL is a token that is nobody's for ever, a revocation's.
 // `raised` is Admitted with a fence that is to be written.
 const char* const kGuardLaw = R"sql(
+-- Of the versions before 3.
+DROP FUNCTION IF EXISTS stint.verdict(boolean, text, bigint, boolean, text, text, text, bigint, boolean,
+  text, text, boolean, boolean, text, text[], bigint, boolean);
 CREATE OR REPLACE FUNCTION stint.verdict(
   writing boolean,
-  f_generation text, f_token bigint, f_used boolean, f_key text, f_digest text,
+  f_generation text, f_token bigint, f_used boolean, f_key text, f_digest text, f_nobodys boolean,
   o_generation text, o_token bigint, o_once boolean, o_key text, o_digest text,
   o_by_order boolean, o_adopt boolean,
   i_generation text, i_ancestors text[], i_newest bigint, i_granted boolean)
@@ -68,7 +74,8 @@ BEGIN
       IF o_token < f_token THEN
         RETURN 'stale';
       ELSIF o_token = f_token THEN
-        RETURN CASE WHEN NOT writing OR NOT o_once THEN 'admitted'
+        RETURN CASE WHEN f_nobodys AND (writing OR NOT o_by_order) THEN 'never_granted'
+                    WHEN NOT writing OR NOT o_once THEN 'admitted'
                     WHEN NOT f_used THEN 'raised'
                     WHEN f_key = o_key AND f_digest = o_digest THEN 'done'
                     ELSE 'used' END;
@@ -89,7 +96,7 @@ BEGIN
               WHEN i_generation <> o_generation THEN 'foreign'
               WHEN o_token > i_newest THEN 'never_issued'
               WHEN o_token < i_newest THEN 'stale'
-              WHEN NOT i_granted AND (writing OR NOT o_by_order) THEN 'never_granted'
+              WHEN i_granted IS NOT TRUE AND (writing OR NOT o_by_order) THEN 'never_granted'
               ELSE 'raised' END;
 END $f$;
 )sql";
@@ -140,7 +147,8 @@ BEGIN
     FROM jsonb_array_elements_text(coalesce(meta -> 'ancestors', '[]')) a;
   -- A forgotten record's tokens end at the floor.
   newest := coalesce((own ->> 'token')::bigint, (meta ->> 'floor')::bigint, 0);
-  granted := coalesce(own ->> 'claim', '') <> '';
+  granted := CASE WHEN coalesce(own ->> 'claim', '') <> '' THEN true
+                  WHEN own IS NULL OR coalesce(own ->> 'owner', '') <> '' THEN false END;
 END $f$;
 
 CREATE OR REPLACE FUNCTION stint.checked_input(resource text, token bigint, generation text)
@@ -280,10 +288,10 @@ BEGIN
     life := coalesce(generation, word.generation, fence.generation, '');
     -- An own/R that is free or another's is asked also when the fence would do: it costs nothing.
     verdict := stint.verdict(true, fence.generation, fence.token, fence.used, fence.key,
-      fence.digest, life, token, once, coalesce(key, ''), coalesce(digest, ''), false, false,
+      fence.digest, fence.nobodys, life, token, once, coalesce(key, ''), coalesce(digest, ''), false, false,
       word.generation, word.ancestors, word.newest, word.granted);
     IF word.newest IS NOT NULL AND token IS NOT NULL AND verdict IN ('admitted', 'raised', 'done') THEN
-      verdict := replace(stint.verdict(true, NULL, NULL, NULL, NULL, NULL, life, token, once, '', '',
+      verdict := replace(stint.verdict(true, NULL, NULL, NULL, NULL, NULL, NULL, life, token, once, '', '',
         false, false, word.generation, word.ancestors, word.newest, word.granted), 'raised', verdict);
     END IF;
     IF verdict IN ('admitted', 'raised') AND token IS NOT NULL THEN
@@ -298,7 +306,8 @@ BEGIN
     EXIT WHEN verdict <> 'raised' OR NOT once;
     IF fence.token IS NOT NULL THEN
       UPDATE stint.fences f SET generation = life, token = token, used = true,
-             key = coalesce(key, ''), digest = coalesce(digest, ''), raised_at = clock_timestamp()
+             key = coalesce(key, ''), digest = coalesce(digest, ''), nobodys = false,
+             raised_at = clock_timestamp()
        WHERE f.resource = resource;
       EXIT;
     END IF;
@@ -338,6 +347,7 @@ BEGIN
     SELECT f.token OPERATOR(pg_catalog.||) ' ' OPERATOR(pg_catalog.||) f.generation INTO held
       FROM stint.fences f
      WHERE f.resource OPERATOR(pg_catalog.=) resource AND f.token OPERATOR(pg_catalog.=) token
+       AND NOT f.nobodys
        AND (generation IS NULL OR generation OPERATOR(pg_catalog.=) ''
          OR f.generation OPERATOR(pg_catalog.=) generation)
        AND NOT EXISTS (SELECT FROM stint.sealing s WHERE s.resource OPERATOR(pg_catalog.=) resource
@@ -397,11 +407,11 @@ BEGIN
     SELECT f.* INTO fence FROM stint.fences f WHERE f.resource = resource;
   END IF;
   verdict := stint.verdict(false, fence.generation, fence.token, fence.used, fence.key,
-    fence.digest, generation, token, false, '', '', by_order, adopt,
+    fence.digest, fence.nobodys, generation, token, false, '', '', by_order, adopt,
     CASE WHEN asked THEN word.generation ELSE coalesce(store_generation, generation) END,
     CASE WHEN asked THEN word.ancestors ELSE coalesce(ancestors, '{}') END,
     CASE WHEN asked THEN word.newest ELSE newest END,
-    CASE WHEN asked THEN word.granted ELSE coalesce(granted, false) END);
+    CASE WHEN asked THEN word.granted ELSE granted END);
   IF verdict NOT IN ('admitted', 'raised') THEN
     PERFORM set_config('stint.guard', '', true);
     RETURN stint.refuse(verdict, resource, token,
@@ -411,7 +421,8 @@ BEGIN
 END $f$;
 
 -- Raises the fence and writes nothing else; waits for the transactions of older tokens. newest,
--- granted, ancestors: the word of a store that is not here, asked just now.
+-- granted (NULL: it is nobody's for ever), ancestors: the word of a store that is not here, asked
+-- just now.
 CREATE OR REPLACE FUNCTION stint.seal(resource text, token bigint, generation text,
   newest bigint DEFAULT NULL, granted boolean DEFAULT NULL, ancestors text[] DEFAULT '{}',
   by_order boolean DEFAULT false, adopt text DEFAULT '', store_generation text DEFAULT NULL)
@@ -419,18 +430,25 @@ RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_
 #variable_conflict use_variable
 DECLARE
   verdict text;
+  word record;
+  nobodys boolean := false;
 BEGIN
+  IF by_order THEN
+    word := stint.own(resource, generation);
+    nobodys := (CASE WHEN word.newest IS NOT NULL THEN word.granted ELSE granted END) IS NULL;
+  END IF;
   LOOP
     verdict := stint.judge_seal(resource, token, generation, newest, granted, ancestors, by_order,
       adopt <> '', store_generation, true);
     IF verdict = 'new' THEN
-      INSERT INTO stint.fences (resource, generation, token) VALUES (resource, generation, token)
-        ON CONFLICT DO NOTHING;
+      INSERT INTO stint.fences (resource, generation, token, nobodys)
+        VALUES (resource, generation, token, nobodys) ON CONFLICT DO NOTHING;
       EXIT WHEN FOUND;
       CONTINUE;
     ELSIF verdict = 'raised' THEN
       UPDATE stint.fences f SET generation = generation, token = token, used = false, key = '',
-             digest = '', raised_at = clock_timestamp() WHERE f.resource = resource;
+             digest = '', nobodys = nobodys, raised_at = clock_timestamp()
+       WHERE f.resource = resource;
     END IF;
     EXIT;
   END LOOP;

@@ -163,7 +163,7 @@ DROP FUNCTION IF EXISTS stint.store_is_here(), stint.problems(), stint.unprotect
   stint.limit_default(text), stint.lock_of(text), stint.place_of(text),
   stint.standing(stint.fences, bigint), stint.refuse(text, text, bigint, text),
   stint.checked_input(text, bigint, text), stint.own(text, text),
-  stint.verdict(boolean, text, bigint, boolean, text, text, text, bigint, boolean, text, text,
+  stint.verdict(boolean, text, bigint, boolean, text, text, boolean, text, bigint, boolean, text, text,
     boolean, boolean, text, text[], bigint, boolean);
 DROP TABLE IF EXISTS stint.overrides, stint.sealing, stint.fences;
 REVOKE USAGE ON SCHEMA stint FROM PUBLIC;
