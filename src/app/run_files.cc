@@ -22,10 +22,15 @@ RunFiles::RunFiles(const Environment& environment, const Settings& settings, con
                           to_hex(sha256(settings.store_url.absolute())).substr(0, 32), ".store");
 }
 
+std::vector<std::string> RunFiles::own_files() const {
+  if (deadline_file_.empty()) return {};
+  std::vector<std::string> out = {deadline_file_};
+  if (secret_) out.push_back(store_file_);
+  return out;
+}
+
 RunFiles::~RunFiles() {
-  if (deadline_file_.empty()) return;
-  os::remove_file(deadline_file_);
-  if (secret_) os::remove_file(store_file_);
+  for (const std::string& path : own_files()) os::remove_file(path);
 }
 
 // A file that cannot be had costs the work a convenience, not its turn: what is missing is told.

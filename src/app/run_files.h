@@ -26,6 +26,7 @@ class RunFiles {
                                                const Generation& generation, MonoTime deadline,
                                                bool tell_store);
   void deadline(MonoTime deadline);
+  std::vector<std::string> own_files() const;  // that go with the run
   // Why the work was told of a file less; empty: it has them all.
   const std::string& trouble() const { return trouble_; }
 

@@ -26,6 +26,12 @@ WorkFiles::WorkFiles(const Environment& environment, const Settings& settings, c
   checkpoint_ = stem + ".checkpoint";
 }
 
+std::vector<std::string> WorkFiles::own_files() const {
+  std::vector<std::string> out = files_.own_files();
+  out.insert(out.end(), {payload_, checkpoint_});
+  return out;
+}
+
 WorkFiles::~WorkFiles() {
   os::remove_file(payload_);
   os::remove_file(checkpoint_);

@@ -26,6 +26,7 @@ class WorkFiles {
                                                const std::string& payload_file,
                                                const Generation& generation, MonoTime deadline);
   void deadline(MonoTime deadline) { files_.deadline(deadline); }
+  std::vector<std::string> own_files() const;  // that go with the worker
 
  private:
   RunFiles files_;

@@ -22,6 +22,7 @@ constexpr std::array<Option, 8> kAcquireOptions = {{
     {"--note", "TEXT", "what others are told that you are doing"},
 }};
 
+constexpr std::string_view kWaits = "--wait D";
 constexpr std::array<std::string_view, 3> kAcquireExamples = {
     "token=$(stint acquire blog-repo --ttl 5m) && ... && stint release blog-repo --token $token",
     "eval \"$(stint acquire blog-repo --env)\"",
@@ -99,7 +100,8 @@ int retake(Session& session, api::Leases& leases, const api::AcquireRequest& req
   }
   auto answer = leases.acquire(bid);
   if (!answer) return session.fail(answer.error());
-  if (const auto* refused = std::get_if<api::Refused>(&*answer)) return session.held(*refused);
+  if (const auto* refused = std::get_if<api::Refused>(&*answer))
+    return session.held(*refused, kWaits);
   const auto& granted = std::get<api::Granted>(*answer);
   return succeed(session, {bid.resource, granted.lease.token, bid.claim, bid.owner, std::nullopt},
                  granted.lease);
@@ -132,7 +134,7 @@ int acquire_command(Session& session) {
       });
   if (!answer) return session.fail(answer.error());
   if (const auto* off = std::get_if<holder::WavedOff>(&*answer)) {
-    const int code = session.held(off->by);
+    const int code = session.held(off->by, kWaits);
     (*opened)->flush();
     return code;
   }

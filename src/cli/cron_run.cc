@@ -362,7 +362,7 @@ class SlotRun {
     skip.by = off.by.lease;
     const auto skipped = opened_.slots().skip(skip);
     told(skipped);
-    if (fails) return session_.held(off.by);
+    if (fails) return session_.held(off.by, "on_held = \"wait\" in the job's table");
     session_.say(cat(key(), " ", skipped ? core::word(skipped->state) : "skipped", ": ",
                      describe_holder(off.by.lease, session_.clock())));
     return kDone;

@@ -34,7 +34,7 @@ class Once {
     if (done_) return tell_done();
     if (unknown_) return tell_unknown();
     if (!answer) return session_.fail(answer.error());
-    if (answer->waved_off) return session_.held(answer->waved_off->by);
+    if (answer->waved_off) return session_.held(answer->waved_off->by, "");
     if (answer->interrupted) return kSignalled + *answer->interrupted;
     return exit_of(session_, work_.request, answer->end, token);
   }

@@ -154,7 +154,7 @@ Result<holder::RunRequest> parse_run(Session& session) {
 
 int wave_off(Session& session, const holder::RunRequest& request, const holder::WavedOff& off,
              int code) {
-  if (request.held.what == holder::OnHeld::Fail) return session.held(off.by);
+  if (request.held.what == holder::OnHeld::Fail) return session.held(off.by, "--on-held wait");
   session.say(
       cat("skipped: ", describe_holder(off.by.lease, session.clock()),
           request.held.what == holder::OnHeld::Skip ? "; --on-held wait waits for its end" : ""));

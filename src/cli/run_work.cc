@@ -129,7 +129,8 @@ Result<holder::RunAnswer> do_work(Session& session, os::Signals& signals, app::O
       .waiting =
           [&](const api::Refused& refused) {
             session.say(cat("waiting: ", describe_holder(refused.lease, session.clock())));
-          }};
+          },
+      .temporary = files.own_files()};
   return holder::run(opened.leases(), opened.events(), session.clock(), session.random(), signals,
                      request, hooks);
 }

@@ -104,10 +104,10 @@ int Session::done(const std::vector<api::JsonField>& fields, std::string_view wo
   return kDone;
 }
 
-int Session::held(const api::Refused& refused) {
-  return fail({Code::Held, cat(describe_holder(refused.lease, clock_),
-                               "; wait for its end (--wait D; run: --on-held wait), or try again "
-                               "later")},
+int Session::held(const api::Refused& refused, std::string_view option) {
+  return fail({Code::Held, cat(describe_holder(refused.lease, clock_), "; wait for its end",
+                               option.empty() ? "" : " (", option, option.empty() ? "" : ")",
+                               ", or try again later")},
               &refused.lease);
 }
 

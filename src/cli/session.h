@@ -50,7 +50,8 @@ class Session {
   int nothing(std::string_view what);  // there is none of it: exit 3
   int fail(const Error& error, const api::Lease* lease = nullptr, std::string_view cause = {});
   void complain(const std::string& document) const;  // JSON, to stderr
-  int held(const api::Refused& refused);
+  // `option`: by which this command waits; empty: it has none.
+  int held(const api::Refused& refused, std::string_view option);
   int lost(const api::Lost& lost, Token offered);
   // Bold on a terminal that shows it.
   std::string strong(std::string_view text) const;

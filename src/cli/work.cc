@@ -195,7 +195,8 @@ int work_command(Session& session) {
                                      deadline);
           },
       .deadline_moved = [&](MonoTime deadline) { files.deadline(deadline); },
-      .say = [&](const std::string& line) { session.report(line); }};
+      .say = [&](const std::string& line) { session.report(line); },
+      .temporary = files.own_files()};
   auto end = queue::work(**queue, (*opened)->leases(), session.clock(), session.random(), *signals,
                          *request, hooks);
   if (!end) return session.fail(end.error());

@@ -144,6 +144,7 @@ class Run {
                                       .say = hooks_.say,
                                       .started = hooks_.started,
                                       .clock_stepped = [&](Millis by) { report_step(taken, by); },
+                                      .temporary = hooks_.temporary,
                                       .keeps_signal = request_.keeps_signal};
     std::vector<ResourceName> watched;
     for (const Kept& kept : taken.kept) watched.push_back(kept.grip.resource);

@@ -59,6 +59,7 @@ struct RunHooks {
   std::function<void(MonoTime deadline)> deadline_moved;
   std::function<void(const std::string&)> say;
   std::function<void(const api::Refused&)> waiting;
+  std::vector<std::string> temporary = {};  // files that go with the work, also if we are killed
 };
 
 struct RunAnswer {

@@ -45,6 +45,7 @@ Result<std::unique_ptr<os::Tree>> Supervisor::start_tree() {
   options.signal_mask = signals_.original_mask();
   options.kill_at = keeper_.state().kill_at;
   options.input = request_.input;
+  options.temporary = request_.temporary;
   os::Fd output;
   os::Fd errors;
   if (request_.progress_on_output) {

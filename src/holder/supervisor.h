@@ -30,7 +30,8 @@ struct SuperviseRequest {
   std::function<void()> started = {};
   // The store's clock was set, by this much. Called on the keeper's thread.
   std::function<void(Millis)> clock_stepped;
-  int input = -1;  // the child's stdin, if not our own
+  int input = -1;                           // the child's stdin, if not our own
+  std::vector<std::string> temporary = {};  // files that go with the work
   // True: the signal was meant for the supervisor alone, and is not passed on. May be empty.
   std::function<bool(int)> keeps_signal = {};
 };

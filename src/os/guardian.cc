@@ -155,6 +155,9 @@ class Guardian {
   [[noreturn]] void leave() const {
     // With the supervisor gone the group is ours to remove.
     if (alone_ && duty_.group != nullptr) duty_.group->remove();
+    if (alone_) {
+      for (const std::string& path : duty_.options->temporary) ::unlink(path.c_str());
+    }
     ::_exit(0);
   }
 

@@ -36,6 +36,8 @@ struct TreeOptions {
   int output = -1;  // the child's stdout and stderr, if not our own
   int errors = -1;
   int input = -1;  // the child's stdin, if not our own
+  // Files that go with the work. A guardian that is left alone removes them: one may hold a secret.
+  std::vector<std::string> temporary;
 };
 
 class Tree {

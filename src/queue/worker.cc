@@ -236,6 +236,7 @@ class Worker {
         .say = hooks_.say,
         .clock_stepped = [](Millis) {},
         .input = input->get(),
+        .temporary = hooks_.temporary,
         // Stops claiming, and finishes what it has; the second one is for the work.
         .keeps_signal = [this](int signal) { return keep(signal); }};
     std::vector<ResourceName> watched;

@@ -40,6 +40,7 @@ struct WorkHooks {
       environment;
   std::function<void(MonoTime deadline)> deadline_moved;
   std::function<void(const std::string&)> say;
+  std::vector<std::string> temporary = {};  // files that go with the work, also if we are killed
 };
 
 struct WorkEnd {

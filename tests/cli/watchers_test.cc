@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/text.h"
 #include "tests/cli/stint.h"
@@ -156,14 +157,24 @@ TEST(ChildKilled, WhatItLeftBehindIsEndedBeforeTheLeaseIsFree) {
   EXPECT_EQ(exit->code, 128 + SIGKILL) << run.run().err();
 }
 
+int deadline_files(const StubbornRun& run) {
+  int out = 0;
+  for (const auto& one : std::filesystem::recursive_directory_iterator(run.stint().dir().path())) {
+    if (one.path().extension() == ".deadline") ++out;
+  }
+  return out;
+}
+
 // EVIDENCE-OF: G7
 TEST(SupervisorKilled, NoDescendantIsAliveAfterASecondAndTheLeaseRunsOutNotBefore) {
   StubbornRun run;
+  EXPECT_EQ(deadline_files(run), 1);
   const MonoTime killed = now();
   ::kill(run.pids().supervisor, SIGKILL);
   EXPECT_TRUE(wait_until([&] { return !run.work_alive() && !alive(run.pids().guardian); }));
   EXPECT_LT(now() - killed, std::chrono::seconds(1));
   EXPECT_TRUE(run.stint().held("r"));
+  EXPECT_EQ(deadline_files(run), 0) << "the guardian takes the run's own files away";
   run.expect_work_dead_when_granted();
   // It was renewed at most a heartbeat before the blow.
   EXPECT_GT(now() - killed, kTtl / 2);
