@@ -4,25 +4,10 @@
 
 #include "base/rfc3339.h"
 #include "base/text.h"
+#include "report/pictures.h"
 
 namespace stint::report {
 namespace {
-
-// Names come from outside: nothing of them may be taken for a tag.
-std::string for_page(std::string_view text) {
-  std::string out;
-  for (const char c : printable(text)) {
-    switch (c) {
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '&': out += "&amp;"; break;
-      case '"': out += "&quot;"; break;
-      case '\'': out += "&#39;"; break;
-      default: out += c;
-    }
-  }
-  return out;
-}
 
 struct TorturePicture {
   static constexpr int kWidth = 1100;
@@ -55,20 +40,20 @@ Millis drawn_until(const TortureStory& story, std::size_t most) {
 }
 
 std::string lane_picture(const TorturePicture& draw, const TortureLane& lane, int y) {
-  std::string out = cat("<text x=\"4\" y=\"", y + 15, "\">", for_page(lane.name), "</text>\n");
+  std::string out = cat("<text x=\"4\" y=\"", y + 15, "\">", escaped(lane.name), "</text>\n");
   for (const auto& one : lane.held) {
     if (one.from >= draw.until) continue;
     const int left = draw.x(one.from);
     out += cat("<rect x=\"", left, "\" y=\"", y, "\" width=\"", std::max(1, draw.x(one.to) - left),
                "\" height=\"20\" fill=\"", colour_of(one.holder), "\"><title>token ", one.token,
-               ", ", for_page(one.holder), ", ", one.from.count(), " to ", one.to.count(),
+               ", ", escaped(one.holder), ", ", one.from.count(), " to ", one.to.count(),
                " ms</title></rect>\n");
   }
   for (const auto& one : lane.writes) {
     if (one.at >= draw.until) continue;
     out += cat("<circle cx=\"", draw.x(one.at), "\" cy=\"", y + (one.accepted ? 27 : 35),
                "\" r=\"2.5\" fill=\"", one.accepted ? "#2e7d32" : "#c62828", "\"><title>",
-               for_page(one.text), "</title></circle>\n");
+               escaped(one.text), "</title></circle>\n");
   }
   return out;
 }
@@ -104,7 +89,7 @@ std::string number_table(std::string_view title,
                          const std::vector<std::pair<std::string, std::uint64_t>>& rows) {
   std::string out = cat("<table><caption>", title, "</caption>\n");
   for (const auto& [name, count] : rows) {
-    out += cat("<tr><th scope=\"row\">", for_page(name), "</th><td>", count, "</td></tr>\n");
+    out += cat("<tr><th scope=\"row\">", escaped(name), "</th><td>", count, "</td></tr>\n");
   }
   return out + "</table>\n";
 }
@@ -126,8 +111,8 @@ std::string torture_page(const TortureStory& story, std::size_t most) {
       "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
       "<title>stint torture: ",
-      for_page(story.store), "</title>\n<style>", kTortureStyle,
-      "</style></head><body>\n<h1>stint torture</h1>\n<p>", for_page(story.store), ", ",
+      escaped(story.store), "</title>\n<style>", kTortureStyle,
+      "</style></head><body>\n<h1>stint torture</h1>\n<p>", escaped(story.store), ", ",
       format_rfc3339(std::chrono::sys_seconds(std::chrono::duration_cast<std::chrono::seconds>(
                          story.at.time_since_epoch())),
                      std::chrono::seconds(0)),
@@ -137,8 +122,8 @@ std::string torture_page(const TortureStory& story, std::size_t most) {
                   story.violations.size() == 1 ? " violation" : " violations"),
       "</h2>\n");
   for (const auto& one : story.violations) {
-    out += cat("<h3 class=\"broken\">", for_page(one.what), "</h3>\n<pre>");
-    for (const std::string& line : one.operations) out += cat(for_page(line), "\n");
+    out += cat("<h3 class=\"broken\">", escaped(one.what), "</h3>\n<pre>");
+    for (const std::string& line : one.operations) out += cat(escaped(line), "\n");
     out += "</pre>\n";
   }
   out += number_table("What was done", story.counts);

@@ -352,6 +352,22 @@ Result<std::string> reachable_once(const Request& request, std::string key) {
   return key;
 }
 
+struct OnceGrip {
+  std::string key;
+  api::Grip grip;
+};
+
+Result<OnceGrip> read_once_grip(const Request& request, JsonFields& in) {
+  auto key = reachable_once(request, in.text("key"));
+  if (!key) return key.error();
+  auto grip = read_slot_grip(request, in);
+  if (!grip) return grip.error();
+  if (grip->resource.text() != api::once_resource(*key)) {
+    return invalid("'resource' is not the key's own");
+  }
+  return OnceGrip{std::move(*key), std::move(*grip)};
+}
+
 }  // namespace
 
 Answer get_once(Request& request) {
@@ -364,35 +380,25 @@ Answer get_once(Request& request) {
 
 Answer start_once(Request& request) {
   JsonFields in(request.body);
-  auto key = reachable_once(request, in.text("key"));
-  if (!key) return fault_answer(key.error());
-  auto grip = read_slot_grip(request, in);
-  if (!grip) return fault_answer(grip.error());
-  if (grip->resource.text() != api::once_resource(*key)) {
-    return fault_answer(invalid("'resource' is not the key's own"));
-  }
+  auto shown = read_once_grip(request, in);
+  if (!shown) return fault_answer(shown.error());
   in.require("owner");
   const std::string label = in.text("owner");
   if (auto fine = nothing_else(in); !fine) return fault_answer(fine.error());
   auto owner = request.caller.owner(label);
   if (!owner) return fault_answer(owner.error());
-  return step_answer(request.slots().once_start(*key, *grip, *owner));
+  return step_answer(request.slots().once_start(shown->key, shown->grip, *owner));
 }
 
 Answer end_once(Request& request) {
   JsonFields in(request.body);
-  auto key = reachable_once(request, in.text("key"));
-  if (!key) return fault_answer(key.error());
-  auto grip = read_slot_grip(request, in);
-  if (!grip) return fault_answer(grip.error());
-  if (grip->resource.text() != api::once_resource(*key)) {
-    return fault_answer(invalid("'resource' is not the key's own"));
-  }
+  auto shown = read_once_grip(request, in);
+  if (!shown) return fault_answer(shown.error());
   in.require("exit_code");
   const std::int64_t code = in.number("exit_code");
   if (code < -1000 || code > 1000) in.fail("'exit_code' is no exit code");
   if (auto fine = nothing_else(in); !fine) return fault_answer(fine.error());
-  return step_answer(request.slots().once_end(*key, *grip, static_cast<int>(code)));
+  return step_answer(request.slots().once_end(shown->key, shown->grip, static_cast<int>(code)));
 }
 
 }  // namespace stint::server

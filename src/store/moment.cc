@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "store/steps.h"
+
 namespace stint::store {
 
 TimerState Moment::state(const std::optional<StoredTimer>& timer) const {
@@ -38,16 +40,7 @@ std::optional<StoredTimer> Moment::planned(const Step& step, const Row& row) con
 }
 
 bool Moment::holds(const Step& step, const Row& row) const {
-  switch (step.expect) {
-    case Expect::Any: break;
-    case Expect::Absent:
-      if (row.version != 0) return false;
-      break;
-    case Expect::Seen:
-      if (row.version != step.version) return false;
-      break;
-  }
-  if (step.kind == Step::Kind::Touch && row.version == 0) return false;
+  if (!finds_expected(step, row.version)) return false;
   return !step.demand || *step.demand == state(row.timer);
 }
 

@@ -15,4 +15,17 @@ Status check_sizes(const std::vector<Step>& steps) {
   return {};
 }
 
+bool finds_expected(const Step& step, Version version) {
+  switch (step.expect) {
+    case Expect::Any: break;
+    case Expect::Absent:
+      if (version != 0) return false;
+      break;
+    case Expect::Seen:
+      if (version != step.version) return false;
+      break;
+  }
+  return step.kind != Step::Kind::Touch || version != 0;
+}
+
 }  // namespace stint::store

@@ -3,6 +3,7 @@
 #include "base/check.h"
 #include "store/append_key.h"
 #include "store/dir/server_clock.h"
+#include "store/steps.h"
 
 namespace stint::store::dir {
 namespace {
@@ -25,17 +26,7 @@ Result<Slot> Plan::look(const std::string& key) const {
 }
 
 bool Plan::holds(const Step& step, const Slot& slot) {
-  const Version version = slot ? slot->version : 0;
-  switch (step.expect) {
-    case Expect::Any: break;
-    case Expect::Absent:
-      if (version != 0) return false;
-      break;
-    case Expect::Seen:
-      if (version != step.version) return false;
-      break;
-  }
-  if (step.kind == Step::Kind::Touch && version == 0) return false;
+  if (!finds_expected(step, slot ? slot->version : 0)) return false;
   return !step.demand || *step.demand == state_of(slot, now_);
 }
 

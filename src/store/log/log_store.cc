@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "os/random.h"
 #include "store/append_key.h"
+#include "store/commit_together.h"
 #include "store/log/group.h"
 #include "store/log/opening.h"
 #include "store/log/recovery.h"
@@ -146,22 +147,7 @@ Result<CommitAnswer> LogStore::commit(const std::vector<Step>& steps, Sync sync)
 }
 
 std::vector<Result<CommitAnswer>> LogStore::commit_many(const std::vector<Proposal>& proposals) {
-  std::vector<Pending> own;
-  own.reserve(proposals.size());
-  std::vector<Pending*> waiting;
-  for (const Proposal& one : proposals) {
-    own.push_back({.steps = one.steps, .sync = one.sync});
-    if (auto ok = check_sizes(one.steps); !ok) {
-      own.back().answer = ok.error();
-    } else {
-      waiting.push_back(&own.back());
-    }
-  }
-  commits_.run(waiting);
-  std::vector<Result<CommitAnswer>> out;
-  out.reserve(own.size());
-  for (Pending& one : own) out.push_back(std::move(one.answer));
-  return out;
+  return commit_together(commits_, proposals);
 }
 
 void LogStore::run_batch(const std::vector<Pending*>& batch) {

@@ -126,16 +126,7 @@ Result<Reading> MemoryStore::scan(const ScanRange& range) {
 bool MemoryStore::holds(const Step& step, MonoTime now) const {
   const auto found = records_.find(step.key);
   const Version version = found == records_.end() ? 0 : found->second.version;
-  switch (step.expect) {
-    case Expect::Any: break;
-    case Expect::Absent:
-      if (version != 0) return false;
-      break;
-    case Expect::Seen:
-      if (version != step.version) return false;
-      break;
-  }
-  if (step.kind == Step::Kind::Touch && version == 0) return false;
+  if (!finds_expected(step, version)) return false;
   return !step.demand || *step.demand == timer_state(step.key, now);
 }
 

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "os/files.h"
 #include "store/append_key.h"
+#include "store/commit_together.h"
 #include "store/file_rights.h"
 #include "store/sqlite/batch.h"
 #include "store/sqlite/database.h"
@@ -250,22 +251,7 @@ Result<CommitAnswer> SqliteStore::commit(const std::vector<Step>& steps, Sync sy
 }
 
 std::vector<Result<CommitAnswer>> SqliteStore::commit_many(const std::vector<Proposal>& proposals) {
-  std::vector<Pending> own;
-  own.reserve(proposals.size());
-  std::vector<Pending*> waiting;
-  for (const Proposal& one : proposals) {
-    own.push_back({.steps = one.steps, .sync = one.sync});
-    if (auto ok = check_sizes(one.steps); !ok) {
-      own.back().answer = ok.error();
-    } else {
-      waiting.push_back(&own.back());
-    }
-  }
-  commits_.run(waiting);
-  std::vector<Result<CommitAnswer>> out;
-  out.reserve(own.size());
-  for (Pending& one : own) out.push_back(std::move(one.answer));
-  return out;
+  return commit_together(commits_, proposals);
 }
 
 void SqliteStore::run_batch(const std::vector<Pending*>& batch) {
