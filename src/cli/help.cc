@@ -22,7 +22,7 @@ struct Variable {
   std::string_view name;
   std::string_view meaning;
 };
-constexpr std::array<Variable, 27> kVariables = {{
+constexpr std::array<Variable, 29> kVariables = {{
     {"STINT_STORE", "the store's URL; a child of run gets it without a password"},
     {"STINT_STORE_FILE",
      "a file (0600) with the whole URL; counts before STINT_STORE if it is the same store"},
@@ -44,19 +44,23 @@ constexpr std::array<Variable, 27> kVariables = {{
     {"STINT_SLOT_KEY",
      "job@2026-11-15T06:45:00Z: the instant at which it was due; the same over retries, machines "
      "and catch-up"},
-    {"STINT_ATTEMPT", "1, 2 ...: more than 1 only if the job allows retries"},
+    {"STINT_ATTEMPT",
+     "1, 2 ...: of the slot (more than 1 only if the job allows retries), or of work's item"},
     {"STINT_BACKFILL", "1 if the slot was missed and is caught up with; else not set"},
     {"STINT_ONCE_KEY", "set for the command of stint once"},
     {"STINT_GUARD",
      "warn: writes that a guard would refuse are made all the same, and recorded. NOT safe: only "
      "for finding out what a guard would refuse. Seals take no notice of it"},
     {"STINT_ITEM", "set for a child of work: the item's id"},
+    {"STINT_QUEUE", "the queue that it is in"},
     {"STINT_EPOCH", "the epoch of its claim"},
     {"STINT_PAYLOAD_FILE", "a file with its payload, which is also on standard input"},
     {"STINT_CHECKPOINT_FILE", "a file with what the worker before had saved; empty: nothing"},
     {"STINT_LOST_CAUSE", "set for the --on-lost command"},
     {"XDG_STATE_HOME",
      "where the default store, claims and anchors are kept (default ~/.local/state)"},
+    {"XDG_CONFIG_HOME",
+     "where stint/config.toml and stint/stint.toml are looked for (default ~/.config)"},
     {"NO_COLOR", "no colours"},
 }};
 

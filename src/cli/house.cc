@@ -62,7 +62,7 @@ const Command kConfig = {
     .summary = "say each setting and where it came from",
     .details =
         "Precedence: flag, environment, $XDG_CONFIG_HOME/stint/config.toml, default. "
-        "The file's keys: store, ttl, owner.",
+        "The file's keys: store, ttl, owner; its tables: [seal], [serve], [queue.NAME].",
     .examples = kConfigExamples,
     .options = {},
     .least_operands = 1,

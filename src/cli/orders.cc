@@ -134,7 +134,9 @@ const Command kTransfer = {
         "The resource is reserved for OWNER, whose next acquire or run takes it up with that very "
         "token. Works on a free or expired one too: that is how a late writer is shut out by hand. "
         "The targets that its holders have sealed are sealed with the new token before it is done; "
-        "exit 1 if one was not reached.",
+        "exit 1 if one was not reached.\n"
+        "At a server with keys an owner is KEYNAME/label, and OWNER is taken as it is written: say "
+        "--to KEYNAME/label, or nobody can take it up until the reservation ends.",
     .examples = kTransferExamples,
     .options = kTransferOptions,
     .least_operands = 1,
