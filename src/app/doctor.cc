@@ -58,7 +58,7 @@ class OnlyOpening {
   Result<std::unique_ptr<store::Store>> open() {
     std::shared_ptr<store::Store> store = store_.lock();
     if (!store) {
-      auto opened = open_store(options_, clock_);
+      auto opened = open_known_store(options_, clock_);
       if (!opened) return opened.error();
       store = std::move(*opened);
       store_ = store;
@@ -134,10 +134,18 @@ Status examine_store(const OpenOptions& options, const Environment& environment,
       tell({level, told.check, told.text});
     });
   }
+  // Before anything is written. What cannot be opened is told by the examination.
+  if (auto store = open_store(options, clock)) {
+    if (auto known = check_known(**store, options); !known) {
+      tell({store::Finding::Level::Fail, "generation",
+            cat(known.error().message, ". Nothing else was tried")});
+      return {};
+    }
+  }
   OnlyOpening only(options, clock);
   const bool alone = one_process(options);
   const probe::Practice practice{
-      .open = [&] { return alone ? only.open() : open_store(options, clock); },
+      .open = [&] { return alone ? only.open() : open_known_store(options, clock); },
       .contest =
           [&](const probe::Contest& contest) {
             return alone ? only.contest(contest)
@@ -162,7 +170,7 @@ Result<std::string> contend_here(const OpenOptions& options, const std::string& 
   if (!contenders || !increments || *contenders > 1000 || *increments > 100'000) {
     return invalid(cat(kContendVariable, " is for doctor's own processes"));
   }
-  auto store = open_store(options, clock);
+  auto store = open_known_store(options, clock);
   if (!store) return store.error();
   auto tally = probe::contend(**store,
                               {.key = std::string(words[0]),

@@ -100,9 +100,8 @@ Result<std::vector<SealReport>> seal_by_order(const guard::Guards& guards,
   std::vector<std::string> standing;
   for (const std::string& target : word->sealed) {
     out.push_back(seal_target(guards, target, request, fences, events, clock));
-    if (guard::memory_of(*word, target) != guard::Memory::AboutToBeSealed) continue;
-    if (out.back().shut()) standing.push_back(target);
-    give_up_refused(request, out.back(), fences);
+    const bool ahead = guard::memory_of(*word, target) == guard::Memory::AboutToBeSealed;
+    if (ahead && out.back().shut()) standing.push_back(target);
   }
   guard::tell_standing(fences, request, standing);
   return out;

@@ -39,6 +39,9 @@ SealReport seal_target(const guard::Guards& guards, const std::string& words,
 
 // A target that was only about to be sealed, and refused as another's: it is no longer remembered,
 // so that later runs do not fail there. True: so it was.
+// REQUIRES: nobody had remembered it before this process did. Who had may have made its fence
+// without having said so yet, and the refusal may come from elsewhere (another mount, a proxy that
+// was started for another resource): such a target stays a duty. G5
 bool give_up_refused(const guard::SealRequest& request, SealReport& report, api::Fences& fences);
 
 // transfer and revoke: every target that is remembered for the resource is sealed with the order's

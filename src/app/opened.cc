@@ -214,6 +214,22 @@ Result<std::unique_ptr<store::Store>> open_store(const OpenOptions& options, con
   return open_by(options, *parsed, clock, false);
 }
 
+Status check_known(store::Store& store, const OpenOptions& options) {
+  auto parsed = url_options(options.url);
+  if (!parsed) return parsed.error();
+  const auto anchors = anchor_file(options);
+  return service::check_life(store, anchors.get(),
+                             {.pinned = parsed->pinned, .may_create = options.may_create});
+}
+
+Result<std::unique_ptr<store::Store>> open_known_store(const OpenOptions& options,
+                                                       const Clock& clock) {
+  auto store = open_store(options, clock);
+  if (!store) return store;
+  if (auto known = check_known(**store, options); !known) return known.error();
+  return store;
+}
+
 namespace {
 
 Result<client::ConnectRequest> connect_request(const OpenOptions& options, Random& random) {

@@ -90,6 +90,13 @@ class Opened {
 // The bare store behind the URL, without a look at its life: for examining and moving it.
 Result<std::unique_ptr<store::Store>> open_store(const OpenOptions& options, const Clock& clock);
 
+// Whether this machine or the URL remembers another one: whatever writes to a restored store helps
+// it over what is remembered of it. G12
+Status check_known(store::Store& store, const OpenOptions& options);
+// Both in one.
+Result<std::unique_ptr<store::Store>> open_known_store(const OpenOptions& options,
+                                                       const Clock& clock);
+
 // Has the doctor of the server behind the URL examine its store; for how, see client/doctor.h.
 bool is_server(const StoreUrl& url);
 Status examine_through_server(const OpenOptions& options, const Clock& clock, Random& random,

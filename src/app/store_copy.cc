@@ -100,7 +100,7 @@ Result<service::Moved> copy_store(const StoreCopy& copy, const Clock& clock, Ran
   }
   OpenOptions from_options = copy.from;
   from_options.may_create = false;
-  auto from = open_store(from_options, clock);
+  auto from = open_known_store(from_options, clock);
   if (!from) return from.error();
   const service::Move move{
       .from_name = copy.from.url.printable, .to_name = copy.to.url.printable, .by = copy.by};

@@ -279,7 +279,7 @@ Result<StoreUrl> parse_store_url(std::string_view text) {
       if (rest.empty()) {
         return invalid(cat(url.scheme, ": needs a path (example: ", scheme->example, ")"));
       }
-      url.path = os::absolute(std::string(rest));
+      url.path = os::without_detours(os::absolute(std::string(rest)));
       break;
     case Form::Network: {
       if (auto ok = parse_network(rest, url); !ok) return ok.error();

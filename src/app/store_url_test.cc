@@ -30,5 +30,16 @@ TEST(StoreUrlInPrint, ThatIsRefusedHasNoPasswordEither) {
   }
 }
 
+TEST(StoreUrlPaths, DetoursAreTakenOut) {
+  const auto path = [](const char* url) { return parse_store_url(url).value().path; };
+  for (const char* url : {"sqlite:/tmp/./s.db", "sqlite:/tmp//s.db", "sqlite:/tmp/../tmp/s.db"}) {
+    EXPECT_EQ(path(url), "/tmp/s.db") << url;
+  }
+  EXPECT_EQ(path("sqlite:./s.db"), path("sqlite:s.db"));
+  EXPECT_EQ(parse_store_url("sqlite:./s.db").value().identity(),
+            parse_store_url("sqlite:s.db").value().identity());
+  EXPECT_EQ(path("sqlite:/tmp/.hidden/s.db"), "/tmp/.hidden/s.db");
+}
+
 }  // namespace
 }  // namespace stint::app

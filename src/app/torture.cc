@@ -389,7 +389,7 @@ Result<report::TortureStory> torture_store(const OpenOptions& options,
     return invalid(cat("torture plays with many processes, and a ", options.url.scheme,
                        ": store belongs to one at a time: name one that they can share"));
   }
-  auto store = open_store(options, clock);
+  auto store = open_known_store(options, clock);
   if (!store) return store.error();
   const store::Capabilities can = (*store)->capabilities();
   auto folder = os::TempFolder::make("stint-torture-");

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "api/json.h"
+#include "app/environment.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
@@ -59,15 +60,30 @@ std::string shell_quoted(std::string_view text) {
   return out + "'";
 }
 
+// What the ancestors hold stays; the lease is the innermost one.
 void print_environment(Session& session, const api::Lease& lease, const Claim& claim) {
-  for (const auto& [name, value] :
-       {std::pair<std::string_view, std::string>{"STINT_RESOURCE", lease.resource},
-        {"STINT_OWNER", lease.owner.text()},
-        {"STINT_TOKEN", cat(lease.token.number())},
-        {"STINT_CLAIM", claim.hex()},
-        {"STINT_GENERATION", lease.generation.hex()},
-        {"STINT_HELD", cat(lease.resource, ' ', lease.generation.hex(), ' ', lease.token.number())},
-        {"STINT_HELD_CLAIMS", claim.hex()}}) {
+  auto held = app::ancestral_leases(session.environment());
+  if (!held) session.warn(cat("what is held outside is not handed on: ", held.error().message));
+  std::string lines;
+  std::string claims;
+  for (const holder::Ancestral& one : held ? *held : std::vector<holder::Ancestral>()) {
+    if (one.resource.text() == lease.resource) continue;
+    lines += cat(one.resource.text(), ' ', one.generation.hex(), ' ', one.token.number(), '\n');
+    claims += cat(one.claim.hex(), '\n');
+  }
+  lines += cat(lease.resource, ' ', lease.generation.hex(), ' ', lease.token.number());
+  std::vector<std::pair<std::string_view, std::string>> all = {
+      {"STINT_RESOURCE", lease.resource},           {"STINT_OWNER", lease.owner.text()},
+      {"STINT_TOKEN", cat(lease.token.number())},   {"STINT_CLAIM", claim.hex()},
+      {"STINT_GENERATION", lease.generation.hex()}, {"STINT_HELD", lines},
+      {"STINT_HELD_CLAIMS", claims + claim.hex()}};
+  // Later commands find it without the flag; a password is never in one.
+  if (session.words().has("--store")) {
+    if (auto settings = session.settings()) {
+      all.emplace_back("STINT_STORE", (*settings)->store_url.absolute_printable());
+    }
+  }
+  for (const auto& [name, value] : all) {
     session.print(cat("export ", name, "=", shell_quoted(value)));
   }
 }

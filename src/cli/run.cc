@@ -138,6 +138,12 @@ Result<holder::RunRequest> parse_run(Session& session) {
   auto ancestral = app::ancestral_leases(session.environment());
   if (!ancestral) return ancestral.error();
   request.ancestral = std::move(*ancestral);
+  if (const auto outer = session.environment().get("STINT_STORE"); outer) {
+    auto settings = session.settings();
+    if (!settings) return settings.error();
+    const auto url = app::parse_store_url(*outer);
+    request.elsewhere = url && url->identity() != (*settings)->store_url.identity();
+  }
   auto owner = session.owner();
   if (!owner) return owner.error();
   request.owner = *owner;

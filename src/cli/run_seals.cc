@@ -48,14 +48,11 @@ holder::SealStep remember_step(app::Opened& opened, guard::Pass pass,
   };
 }
 
-// Whose wish it is to have the target sealed.
-enum class Asked { Now, Earlier };
-
-// `standing` gets what was sealed.
+// `first`: nobody had remembered the target before. `standing` gets what was sealed.
 holder::SealStep seal_step(Session& session, app::Opened& opened, guard::Pass pass,
-                           std::string words, Asked asked,
+                           std::string words, bool first,
                            std::shared_ptr<std::vector<std::string>> standing) {
-  return [&session, &opened, pass = std::move(pass), words = std::move(words), asked,
+  return [&session, &opened, pass = std::move(pass), words = std::move(words), first,
           standing = std::move(standing)]() -> Status {
     const guard::SealRequest request{.pass = pass, .by_order = false, .adopt = {}};
     app::SealReport report = app::seal_target(app::guards(), words, request, opened.fences(),
@@ -65,16 +62,12 @@ holder::SealStep seal_step(Session& session, app::Opened& opened, guard::Pass pa
       standing->push_back(words);
       return {};
     }
-    const bool given_up = app::give_up_refused(request, report, opened.fences());
+    const bool given_up = first && app::give_up_refused(request, report, opened.fences());
     Error error = report.error;
-    // An earlier holder was killed on the way to its first seal: it never belonged to this lease.
-    if (given_up && asked == Asked::Earlier) {
-      session.warn(std::move(error).during(cat("sealing ", quoted(words))).message);
-      return {};
-    }
     // A target that cannot be used is, for whoever wants to start, one that is not reached.
-    if (report.outcome == app::SealReport::Outcome::NotReached) {
-      error.code = Code::Unavailable;
+    const bool away = report.outcome == app::SealReport::Outcome::NotReached;
+    if (away) error.code = Code::Unavailable;
+    if (away || (error.code == Code::Foreign && !given_up)) {
       error.message +=
           cat(". It is remembered, and every run under ", quoted(pass.resource.text()),
               " seals it first; if it is gone for good or was mistyped: stint seal --forget ",
@@ -143,12 +136,14 @@ Result<std::vector<holder::SealStep>> seal_steps(Session& session, app::Opened& 
     if (leads) {
       steps.push_back(remember_step(opened, pass, {given.begin(), given.end()}));
       for (const std::string& words : given) {
-        steps.push_back(seal_step(session, opened, pass, words, Asked::Now, standing));
+        const bool first = i < taken.grants.size() &&
+                           std::ranges::find(granted.sealed, words) == granted.sealed.end();
+        steps.push_back(seal_step(session, opened, pass, words, first, standing));
       }
     }
     for (const std::string& words : granted.sealed) {
       if (session.words().has("--no-seal") || (leads && given.contains(words))) continue;
-      steps.push_back(seal_step(session, opened, pass, words, Asked::Earlier, standing));
+      steps.push_back(seal_step(session, opened, pass, words, false, standing));
     }
     if (leads || !granted.sealed.empty())
       steps.push_back(tell_step(opened, pass, standing, granted));

@@ -120,13 +120,13 @@ int forget_targets(Session& session, app::Opened& opened, const guard::Pass& pas
   return code;
 }
 
-// A target that refused its first seal is no duty of the resource. An adoption is remembered as
-// sealed from the start; also that one is taken back only if it was not known before.
+// A target that refused its first seal is no duty of the resource, if it was not known before. An
+// adoption is remembered as sealed from the start.
 void give_up(const guard::SealRequest& request, app::SealReport& report, api::Fences& fences,
              const api::TokenWord& before) {
+  if (guard::memory_of(before, report.target) != guard::Memory::None) return;
   if (app::give_up_refused(request, report, fences) || !request.adopt) return;
   if (report.error.code != Code::Foreign) return;
-  if (guard::memory_of(before, report.target) != guard::Memory::None) return;
   if (auto gone = fences.forget(request.pass.resource, report.target); !gone) {
     report.error.message += cat(" It is remembered all the same: ", gone.error().message);
   }
@@ -181,12 +181,8 @@ int seal_command(Session& session) {
   }
   std::vector<std::string> texts;
   for (const guard::Target& target : *targets) texts.push_back(target.words);
-  api::TokenWord before;
-  if (*word) {
-    auto said = (*opened)->fences().word(pass->resource);
-    if (!said) return session.fail(said.error());
-    before = std::move(*said);
-  }
+  auto before = (*opened)->fences().word(pass->resource);
+  if (!before) return session.fail(before.error());
   core::Offer offer = guard::offer_of(*pass, "");
   // An adoption is never taken back by another process whose plain seal the target refused.
   if (*word) offer.sealing = core::Sealing::Stands;
@@ -204,7 +200,7 @@ int seal_command(Session& session) {
                    *pass);
   }
   return seal_all(session, **opened, {.pass = *pass, .by_order = false, .adopt = *word}, *targets,
-                  before);
+                  *before);
 }
 
 // ---- guard
@@ -217,7 +213,7 @@ constexpr std::array<std::string_view, 5> kGuardExamples = {
     "stint guard uninstall @/etc/stint/blog-database-url"};
 constexpr std::array<Option, 3> kGuardOptions = {
     {{"--resource", "R",
-      "protect: whose token its writes must show; install PATH.git: whose fence"},
+      "protect, install: whose token a table's writes must show; of PATH.git: whose fence"},
      kUnprotectOption,
      kBranchOption}};
 

@@ -118,8 +118,8 @@ Status read_limits(const Given& given, app::ServeRun& run) {
   return {};
 }
 
-Status read_log(const Given& given, app::ServeRun& run) {
-  const std::string how = given.value("--log").value_or("text");
+Status read_log(const Given& given, bool json, app::ServeRun& run) {
+  const std::string how = given.value("--log").value_or(json ? "json" : "text");
   run.serve.log_json = how.starts_with("json");
   run.serve.log_all = how.ends_with("+all");
   if (how != "text" && how != "json" && how != "text+all" && how != "json+all") {
@@ -151,7 +151,7 @@ Result<app::ServeRun> run_of(Session& session, const Given& given) {
     return invalid("--tls-client-ca needs --tls-cert and --tls-key");
   }
   if (auto ok = read_limits(given, run); !ok) return ok.error();
-  if (auto ok = read_log(given, run); !ok) return ok.error();
+  if (auto ok = read_log(given, session.json(), run); !ok) return ok.error();
   run.notify_socket = session.environment().get("NOTIFY_SOCKET").value_or("");
   run.say = [&session, json = run.serve.log_json, log = run.serve.log](const std::string& line) {
     if (!json) return session.report(line);

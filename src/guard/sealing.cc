@@ -282,7 +282,8 @@ Result<SealAnswer> sealed_for_writing(Site& site, const Pass& pass, api::Fences*
   if (!sealed || known == Memory::Sealed) return sealed;
   if (std::holds_alternative<Sealed>(*sealed)) {
     tell_standing(*fences, request, {site.target()});
-  } else if (std::get<Refused>(*sealed).verdict == core::Verdict::Foreign) {
+  } else if (known == Memory::None &&
+             std::get<Refused>(*sealed).verdict == core::Verdict::Foreign) {
     take_back(*fences, request, site.target());
   }
   return sealed;

@@ -13,6 +13,9 @@ constexpr const char* kTable =
     "NOT NULL, claim TEXT NOT NULL) WITHOUT ROWID";
 // Changes nothing, and takes the write lock.
 constexpr const char* kLock = "UPDATE main.stint_fences SET token = token WHERE false";
+// A table that an earlier version made.
+constexpr const char* kWiden =
+    "ALTER TABLE main.stint_fences ADD COLUMN claim TEXT NOT NULL DEFAULT ''";
 constexpr const char* kRead =
     "SELECT generation, token, used, key, digest, claim FROM main.stint_fences WHERE resource = "
     "?1";
@@ -49,7 +52,12 @@ class Database {
 
   Result<std::optional<Row>> fence(const std::string& resource) {
     sqlite3_stmt* statement = nullptr;
-    if (calls_.prepare(db_, kRead, -1, &statement, nullptr) != SQLITE_OK ||
+    if (calls_.prepare(db_, kRead, -1, &statement, nullptr) != SQLITE_OK) {
+      const Error error = fault("reading the fence");
+      if (!run(kWiden, "widening stint_fences")) return error;
+    }
+    if ((statement == nullptr &&
+         calls_.prepare(db_, kRead, -1, &statement, nullptr) != SQLITE_OK) ||
         bind(statement, 1, resource) != SQLITE_OK) {
       const Error error = fault("reading the fence");
       calls_.finalize(statement);
@@ -164,8 +172,12 @@ Result<SqliteVerdict> decide(Database& db, const Pass& pass, const std::string& 
   auto decision = judge(fence, pass, digest, fences, &why);
   if (!decision) return decision.error();
   if (decision->fence) {
-    const ClaimHash claim = pass.claim ? pass.claim->hash() : ClaimHash();
-    if (auto raised = db.raise(*decision->fence, claim); !raised) return raised.error();
+    // Who shows none does not wipe out what its token was sealed with.
+    const ClaimHash shown = pass.claim ? pass.claim->hash() : ClaimHash();
+    const bool keeps = shown.empty() && fence && fence->token == decision->fence->token;
+    if (auto raised = db.raise(*decision->fence, keeps ? (*row)->claim : shown); !raised) {
+      return raised.error();
+    }
   }
   return verdict_of(*decision, std::move(why), judge == seal_judge);
 }

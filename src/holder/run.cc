@@ -59,7 +59,9 @@ class Run {
   Status borrow(std::vector<Kept>& borrowed, std::vector<ResourceName>& wanted) {
     for (const ResourceName& resource : request_.resources) {
       const auto found = std::ranges::find(request_.ancestral, resource, &Ancestral::resource);
-      if (found == request_.ancestral.end()) {
+      const bool same_store =
+          found != request_.ancestral.end() && found->generation == leases_.generation();
+      if (found == request_.ancestral.end() || (request_.elsewhere && !same_store)) {
         wanted.push_back(resource);
         continue;
       }
@@ -67,7 +69,6 @@ class Run {
       const MonoTime sent_at = clock_.mono();
       auto live = leases_.check(grip);
       if (!live) return live.error();
-      const bool same_store = found->generation == leases_.generation();
       if (!same_store || std::holds_alternative<api::Lost>(*live)) {
         return Error{Code::Lost, cat("this run is inside one that held ", quoted(resource.text()),
                                      " with token ", found->token.number(),

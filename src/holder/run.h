@@ -37,6 +37,9 @@ struct RunRequest {
   bool restart = false;
   std::string on_lost;  // a shell command, told what happened by its environment
   std::vector<Ancestral> ancestral;
+  // Another store was named than the one that the ancestors' environment names: what they hold in
+  // theirs is not what this run asks for.
+  bool elsewhere = false;
   bool record_skip = true;  // false: the caller records that it was waved off
   // Signals that are not for the work, once it runs; before that they end the run. May be empty.
   std::function<bool(int)> keeps_signal = {};

@@ -99,6 +99,8 @@ Outcome<SealedTarget, Refusal> seal(const Holder& holder, std::string_view targe
   if (!found) return found.error();
   const Pass pass = pass_of(hold);
   api::Fences& fences = client.opened->fences();
+  auto before = fences.word(pass.resource);
+  if (!before) return before.error();
   auto remembered = fences.remember(offer_of(pass, ""), {found->words});
   if (!remembered) return remembered.error();
   if (is_refusal(*remembered)) {
@@ -108,7 +110,10 @@ Outcome<SealedTarget, Refusal> seal(const Holder& holder, std::string_view targe
   auto answer = seal(guards, *found, request, &fences);
   if (!answer) return answer.error();
   if (const auto* refused = std::get_if<Refused>(&*answer)) {
-    if (refused->verdict == core::Verdict::Foreign) take_back(fences, request, found->words);
+    const bool first = memory_of(*before, found->words) == Memory::None;
+    if (first && refused->verdict == core::Verdict::Foreign) {
+      take_back(fences, request, found->words);
+    }
     return refusal_of(client, *refused, pass);
   }
   tell_standing(fences, request, {found->words});

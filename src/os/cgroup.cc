@@ -3,10 +3,12 @@
 #include <fcntl.h>
 #include <linux/sched.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdint>
 
 #include "base/text.h"
@@ -51,14 +53,59 @@ std::optional<Cgroup> Cgroup::make(const std::string& name) {
   return std::nullopt;
 }
 
-pid_t Cgroup::fork_into() const {
+namespace {
+
+// A fork copies our page tables, and both sides then copy pages: a third of what a short run takes
+// between its start and its end. glibc has vfork() without a group, and clone() without clone3():
+// so by hand, on a stack of its own. The sanitizers know fork() alone.
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+pid_t clone_and_call(clone_args& arguments, void (*main)(void*), void* argument,
+                     std::size_t stack) {
+  constexpr std::size_t kPage = 4096;
+  stack = (stack + kPage - 1) / kPage * kPage;
+  void* const memory = ::mmap(nullptr, stack, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return -1;
+  arguments.flags |= CLONE_VM | CLONE_VFORK;
+  arguments.stack = reinterpret_cast<std::uint64_t>(memory);
+  arguments.stack_size = stack;
+  long answer = SYS_clone3;
+  asm volatile(
+      "syscall\n\t"
+      "test %%rax, %%rax\n\t"
+      "jnz 1f\n\t"
+      "mov %[argument], %%rdi\n\t"  // the child, on its own stack
+      "call *%[main]\n\t"
+      "hlt\n"
+      "1:"
+      : "+a"(answer)
+      : "D"(&arguments), "S"(sizeof arguments), [main] "r"(main), [argument] "r"(argument)
+      : "rcx", "r11", "memory", "cc");
+  ::munmap(memory, stack);
+  if (answer < 0) {
+    errno = static_cast<int>(-answer);
+    return -1;
+  }
+  return static_cast<pid_t>(answer);
+}
+#else
+pid_t clone_and_call(clone_args& arguments, void (*main)(void*), void* argument, std::size_t) {
+  const auto child = static_cast<pid_t>(::syscall(SYS_clone3, &arguments, sizeof arguments));
+  if (child == 0) main(argument);
+  return child;
+}
+#endif
+
+}  // namespace
+
+pid_t Cgroup::spawn_into(void (*main)(void*), void* argument, std::size_t stack) const {
   const Fd directory(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!directory) return -1;
   clone_args arguments{};
   arguments.flags = CLONE_INTO_CGROUP;
   arguments.exit_signal = SIGCHLD;
   arguments.cgroup = static_cast<std::uint64_t>(directory.get());
-  return static_cast<pid_t>(::syscall(SYS_clone3, &arguments, sizeof arguments));
+  return clone_and_call(arguments, main, argument, stack);
 }
 
 void Cgroup::kill_all() const { write_text(kill_.c_str(), "1"); }

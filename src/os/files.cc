@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <filesystem>
 
 #include "base/text.h"
 #include "os/fd.h"
@@ -163,6 +164,15 @@ std::string absolute(const std::string& path) {
   std::string whole = cat(here, "/", path);
   std::free(here);  // NOLINT(cppcoreguidelines-no-malloc): getcwd allocates
   return whole;
+}
+
+std::string without_detours(const std::string& path) {
+  if (path.find("/.") == path.npos && path.find("//") == path.npos) return path;
+  std::error_code failed;
+  const std::filesystem::path given(path);
+  const bool up = std::ranges::find(given, "..") != given.end();
+  const std::filesystem::path out = up ? std::filesystem::weakly_canonical(given, failed) : given;
+  return (failed ? given : out).lexically_normal().string();
 }
 
 }  // namespace stint::os

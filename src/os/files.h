@@ -64,5 +64,7 @@ void remove_file(const std::string& path);
 // The directory part; "." if there is none.
 std::string parent_of(const std::string& path);
 std::string absolute(const std::string& path);
+// `a/./b` and `a//b` are `a/b`; `a/../b` is `b` only where `a` is no symbolic link.
+std::string without_detours(const std::string& path);
 
 }  // namespace stint::os

@@ -29,6 +29,7 @@ namespace {
 // How long a supervisor that is in others' way may still be stopped after the tree was killed.
 constexpr std::int64_t kPatienceNs = 1'000'000'000;
 constexpr Nanos kRound{2'000'000};
+constexpr std::size_t kChildStack = 256U << 10U;
 
 std::int64_t now_ns() { return SystemClock().mono().time_since_epoch().count(); }
 
@@ -60,10 +61,23 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
   ::_exit(127);
 }
 
+struct ChildWords {
+  const GuardianDuty& duty;
+  char* const* argv;
+  char* const* envp;
+};
+
 void spawn_child(const GuardianDuty& duty) {
   const std::vector<char*> argv = pointers(duty.options->command);
   const std::vector<char*> envp = pointers(duty.options->environment);
-  pid_t child = duty.group != nullptr ? duty.group->fork_into() : -1;
+  ChildWords words{duty, argv.data(), envp.data()};
+  const auto main = [](void* told) {
+    const auto& child = *static_cast<const ChildWords*>(told);
+    become_child(child.duty, child.argv, child.envp);
+  };
+  // execvpe() copies argv to its stack when it finds a script without a first line.
+  const std::size_t stack = kChildStack + argv.size() * sizeof(char*);
+  pid_t child = duty.group != nullptr ? duty.group->spawn_into(main, &words, stack) : -1;
   // vfork: half the cost of fork, and the child makes nothing but system calls before it executes.
   if (child < 0) child = ::vfork();  // NOLINT(clang-analyzer-security.insecureAPI.vfork)
   if (child == 0) become_child(duty, argv.data(), envp.data());

@@ -47,6 +47,8 @@ std::string DirQueue::stage_of(const QueueFolder& folder, const std::string& ste
 void DirQueue::settle_stage(const QueueFolder& folder, const std::string& stem) {
   const std::string plain = cat("staged/", stem);
   const std::string best = stage_of(folder, stem);
+  // What could not be looked at is not "not there": another may be the one that counts.   G10
+  if (!folder.sound()) return;
   if (best != plain && folder.root().rename(best, plain) != 0 && !folder.there(plain)) return;
   for (const std::string& name : folder.list("staged")) {
     if (name.starts_with(stem + ".")) folder.remove_all(cat("staged/", name));

@@ -22,8 +22,6 @@ constexpr Millis kClocksApart{5000};
 constexpr Millis kFarAhead = std::chrono::hours(1);
 // So long a run of a job that we do not know is left to those who do.
 constexpr int kStrangeSweeps = 6;
-// Jobs that are decided before the first of them is started: a few commits.
-constexpr std::size_t kDecidedAtOnce = 32;
 constexpr const char* kNever = "0 0 30 2 *";
 
 }  // namespace
@@ -82,7 +80,7 @@ MonoTime Scheduler::step() {
   // Who is ending takes nothing upon itself: what comes due now is another's.
   if (!stopping_) {
     if (clock_.mono() >= sweep_at_) sweep();
-    while (decide()) start_waiting();
+    decide();
     start_waiting();
   }
   keep_waiting();
@@ -150,25 +148,16 @@ void Scheduler::settle_stranger(const std::string& job) {
   }
 }
 
-// Those that were due first, first. True: there are more.
-bool Scheduler::decide() {
+void Scheduler::decide() {
   const WallTime now = due_now();
+  std::vector<api::DecideAsk> asks;
   std::vector<Entry*> asked;
   for (Entry& entry : entries_) {
-    if (!entry.stopped && !entry.removed && entry.next_at <= now) asked.push_back(&entry);
+    if (entry.stopped || entry.removed || entry.next_at > now) continue;
+    asks.push_back({.rule = &entry.config.rule, .held_back = entry.held_back});
+    asked.push_back(&entry);
   }
-  const bool more = asked.size() > kDecidedAtOnce;
-  if (more) {
-    std::ranges::partial_sort(asked, asked.begin() + kDecidedAtOnce, {}, [](const Entry* entry) {
-      return std::pair(entry->next_at, entry);  // else as they stand in the file
-    });
-    asked.resize(kDecidedAtOnce);
-  }
-  std::vector<api::DecideAsk> asks;
-  for (const Entry* entry : asked) {
-    asks.push_back({.rule = &entry->config.rule, .held_back = entry->held_back});
-  }
-  if (asks.empty()) return false;
+  if (asks.empty()) return;
   const auto answers = slots_.decide(asks, id_);
   for (std::size_t i = 0; i < answers.size(); ++i) {
     if (answers[i]) {
@@ -177,7 +166,6 @@ bool Scheduler::decide() {
       trouble(*asked[i], answers[i].error());
     }
   }
-  return more;
 }
 
 // A fault is a fault, never a skip: the slot stays undecided, and is looked at again.

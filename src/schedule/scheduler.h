@@ -70,7 +70,7 @@ class Scheduler {
   void set_due_clock(WallTime now);
   void sweep();
   void settle_stranger(const std::string& job);
-  bool decide();
+  void decide();
   void settle(Entry& entry, const api::Decided& decided);
   void trouble(Entry& entry, const Error& error);
   void stop_job(Entry& entry);

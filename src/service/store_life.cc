@@ -172,31 +172,48 @@ Result<Token> floor_after_tail(const store::Entry& tail) {
   return Token(std::min(floor_of(then), Token::kMax - 1));
 }
 
+namespace {
+
+Result<std::optional<Anchor>> recall(Anchors* anchors) {
+  if (anchors == nullptr) return std::optional<Anchor>();
+  return anchors->recall();
+}
+
+Error emptied(const Anchor& anchor) {
+  return went_back(cat("This store is empty, but this machine remembers generation ",
+                       anchor.generation.hex(), " at this place."));
+}
+
+}  // namespace
+
+Status check_life(store::Store& store, Anchors* anchors, const LifeOptions& options) {
+  auto anchor = recall(anchors);
+  if (!anchor) return anchor.error();
+  auto life = read_life(store);
+  if (!life) return life.error();
+  if (*life) return check_memory(store, (*life)->meta, *anchor, options);
+  if (*anchor) return emptied(**anchor);
+  return {};
+}
+
 Result<Life> begin_life(store::Store& store, Random& random, WallTime now, Anchors* anchors,
                         const LifeOptions& options) {
   if (auto recorded = record_prolonged(store, now); !recorded) return recorded.error();
   if (auto recorded = record_tail(store, now); !recorded) return recorded.error();
-  std::optional<Anchor> anchor;
-  if (anchors != nullptr) {
-    auto recalled = anchors->recall();
-    if (!recalled) return recalled.error();
-    anchor = *recalled;
-  }
+  auto anchor = recall(anchors);
+  if (!anchor) return anchor.error();
   for (int i = 0; i < kMostLifeTries; ++i) {
     auto life = read_life(store);
     if (!life) return life.error();
     if (*life) {
-      if (auto ok = check_memory(store, (*life)->meta, anchor, options); !ok) return ok.error();
+      if (auto ok = check_memory(store, (*life)->meta, *anchor, options); !ok) return ok.error();
       if (auto ok = check_settled((*life)->meta); !ok) return ok.error();
       return **life;
     }
     if (options.pinned || !options.may_create) {
       return unavailable("there is no Stint store at this place, and this client may not make one");
     }
-    if (anchor) {
-      return went_back(cat("This store is empty, but this machine remembers generation ",
-                           anchor->generation.hex(), " at this place."));
-    }
+    if (*anchor) return emptied(**anchor);
     auto created = create_life(store, random, now);
     if (!created) return created.error();
     if (*created) return **created;

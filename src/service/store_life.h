@@ -53,6 +53,10 @@ store::Step set_meta(const Meta& meta, store::Expect expect, store::Version vers
 Result<Life> begin_life(store::Store& store, Random& random, WallTime now, Anchors* anchors,
                         const LifeOptions& options);
 
+// Whether the store is the one that is remembered and pinned; one that is empty and that nobody
+// remembers is. Changes nothing. G12
+Status check_life(store::Store& store, Anchors* anchors, const LifeOptions& options);
+
 // Where tokens go on after the store may have lost the end of what it had acknowledged: above
 // everything that can have been issued until then. `tail`: the record Capabilities::tail_record.
 // Zero if it is absent.   G1

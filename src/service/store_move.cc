@@ -98,8 +98,7 @@ Status check_unclaimed(store::Store& from) {
   if (!walked) return walked;
   if (count == 0) return {};
   return Error{Code::Held, cat(count, " item(s) claimed (the first in the queue ", quoted(first),
-                               "): wait until their workers are done, or say --revoke-held --why "
-                               "TEXT, which parks them")};
+                               "): wait until their workers are done; see 'stint help store'")};
 }
 
 // Code::Held: something is. `highest` is raised to the highest token.
@@ -117,6 +116,9 @@ Status check_free(store::Store& from, Token& highest) {
           if (++count <= 3) {
             busy +=
                 cat(busy.empty() ? "" : ", ", quoted(found->resource), " is ", core::word(state));
+            if (const Owner& owner = found->record.own->owner; !owner.empty()) {
+              busy += cat(state == core::State::Reserved ? " for " : " by ", quoted(owner.text()));
+            }
           }
         }
         return {};
@@ -124,7 +126,7 @@ Status check_free(store::Store& from, Token& highest) {
   if (!walked) return walked;
   if (count == 0) return check_unclaimed(from);
   return Error{Code::Held, cat(count, " lease(s) not free (", busy,
-                               "): wait until they are, or say --revoke-held --why TEXT")};
+                               "): wait until they are; see 'stint help store'")};
 }
 
 class Mover {

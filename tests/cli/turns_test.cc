@@ -169,6 +169,33 @@ TEST(NestedRun, UnderALeaseOfAnotherGenerationStartsNothing) {
   EXPECT_FALSE(std::filesystem::exists(stint.dir().file("started")));
 }
 
+TEST(NestedRun, OnAnotherStoreTakesALeaseOfItsOwn) {
+  const Stint stint;
+  const std::string other = cat("sqlite:", stint.dir().file("other.db"));
+  const Finished nested = stint({"run", "A", "--", stint.binary(), "--store", other, "run", "A",
+                                 "--", "sh", "-c", "echo $STINT_TOKEN"});
+  EXPECT_EQ(nested.exit_code, 0) << nested.err;
+  EXPECT_EQ(nested.out, "1\n");
+}
+
+// `acquire --env` inside a run adds to what is held, and hands its --store on.
+TEST(NestedRun, AcquireEnvKeepsWhatTheAncestorsHold) {
+  const Stint stint;
+  const std::string script =
+      cat("eval \"$(", stint.binary(), " acquire B --env)\"; ", stint.binary(), " check A && ",
+          stint.binary(), " run A B -q -- echo both");
+  const Finished nested = stint({"run", "A", "--", "sh", "-c", script});
+  EXPECT_EQ(nested.exit_code, 0) << nested.err;
+  EXPECT_EQ(nested.out, "both\n") << nested.err;
+  const std::string other = cat("sqlite:", stint.dir().file("other.db"));
+  const std::string there = cat("eval \"$(", stint.binary(), " acquire C --env --store ", other,
+                                ")\"; ", stint.binary(), " check && ", stint.binary(), " release");
+  Command command = stint.command({"version"});
+  command.argv = {"sh", "-c", there};
+  const Finished done = run(command);
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+}
+
 TEST(NestedRun, EndsWhenTheOuterIsLost) {
   const Stint stint;
   const std::string pid_file = stint.dir().file("pid");

@@ -53,6 +53,20 @@ TEST_P(SeamTimer, IsJudgedAtTheCommitAndNotAtTheRead) {
   EXPECT_EQ(get("k").timer.state, TimerState::Fired);
 }
 
+// What a renewal is: the timer extended, the owner unchanged.
+// EVIDENCE-OF: G3 G8
+TEST_P(SeamTimer, AnExtensionNeedsEveryVersionThatItNames) {
+  start("alive/r", kLong);
+  ASSERT_TRUE(commit({set("own/r", "me")}));
+  const store::Entry alive = get("alive/r");
+  const store::Entry own = get("own/r");
+  Step renew = timed(demanding(seen(touch("alive/r"), alive.version), TimerState::Running),
+                     Op::Extend, kLong * 2);
+  ASSERT_TRUE(commit({set("own/r", "another")}));
+  EXPECT_EQ(conflict({renew, seen(check("own/r"), own.version)}), 1);
+  EXPECT_EQ(get("alive/r").timer.ttl, alive.timer.ttl) << "and nothing was extended";
+}
+
 // EVIDENCE-OF: G4
 TEST_P(SeamTimer, NeverFiresEarly) {
   const MonoTime before = site_->clock().mono();

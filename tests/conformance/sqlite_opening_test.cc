@@ -116,6 +116,7 @@ TEST_F(SqliteOpening, ACopyOnAnotherMachineIsRefusedUntilRecovered) {
   there.clock_name.boot_id = "boot-9";
   there.clock_name.machine_id = "machine-2";
   expect_unavailable(open(there), "copied from another machine");
+  ASSERT_TRUE(open()) << "who is refused changes nothing";
   store::SqliteOptions accepting = there;
   accepting.accept_copy = true;
   {

@@ -145,5 +145,23 @@ TEST(DirLate, ARenewalThatIsLinkedAfterTheExpiryIsToldAsLost) {
   EXPECT_FALSE(stint.held("r"));
 }
 
+// A mount that loses the answer may have made the link all the same.
+// EVIDENCE-OF: G11
+TEST(DirLink, WithoutAnAnswerIsUnknown) {
+  SKIP_WITHOUT_STRACE();
+  Stint stint;
+  stint.use_store(cat("dir:", stint.dir().file("shared")));
+  ASSERT_EQ(stint({"acquire", "other"}).exit_code, 0);
+  Command acquire = stint.command({"acquire", "r"});
+  const std::vector<std::string> before = {"strace", "-f",
+                                           "-o",     stint.dir().file("trace"),
+                                           "-e",     "trace=linkat,link",
+                                           "-e",     "inject=linkat,link:error=EIO",
+                                           "--"};
+  acquire.argv.insert(acquire.argv.begin(), before.begin(), before.end());
+  const Finished unknown = run(acquire);
+  EXPECT_EQ(unknown.exit_code, 14) << unknown.out << unknown.err;
+}
+
 }  // namespace
 }  // namespace stint::test

@@ -293,6 +293,20 @@ TEST_F(DirFaults, AnOpenStoreNoticesThatItWentBackInTime) {
   EXPECT_FALSE(store->commit({step_of(Step::Kind::Set, "k", "v")}, Sync::Durable));
 }
 
+// And then went on, beyond what the open one has seen.
+// EVIDENCE-OF: G12
+TEST_F(DirFaults, AnOpenStoreNoticesThatItWentBackAndGotFurther) {
+  const auto store = open();
+  fill(*store, 5);
+  fs::copy(path() + "/log", dir_.file("backup"));
+  fill(*store, 1);
+  for (const auto& entry : fs::directory_iterator(path() + "/log")) fs::remove(entry.path());
+  fs::copy(dir_.file("backup"), path() + "/log");
+  fill(*open(), 2);
+  EXPECT_FALSE(store->read({"k"}));
+  EXPECT_FALSE(store->commit({step_of(Step::Kind::Set, "k", "v")}, Sync::Durable));
+}
+
 TEST_F(DirFaults, AnOpenStoreNoticesThatItWasReplaced) {
   const auto store = open();
   fill(*store, 5);

@@ -143,6 +143,12 @@ TEST_F(GitHook, DecidesAsCoreDoesInEveryCell) {
   EXPECT_LT(admitted, cells);
 }
 
+TEST_F(GitHook, TheCommandBindsABranchToAResource) {
+  const Finished done = world.stint()(
+      {"guard", "install", world.repository(), "--branch", "main", "--resource", "r"});
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+}
+
 TEST_F(GitHook, RefusesWhatIsNoFence) {
   install();
   const std::string good = guard::encode(fence(5, 3, 'a', "r", '1'));

@@ -96,8 +96,8 @@ struct Told {
 
 // Every refusal is told: also that of a request that shows no token, or another lease's.
 TEST(HttpModes, WhatShowsNoTokenOrAnotherResourceIsTold) {
+  Told told;  // outlives the world, whose threads tell it
   ProxyWorld world;
-  Told told;
   world.request.refused = [&](const guard::Refused& refused, const guard::Pass&) {
     const std::lock_guard lock(told.mutex);
     told.list.push_back(refused);
@@ -118,8 +118,8 @@ TEST(HttpModes, WhatShowsNoTokenOrAnotherResourceIsTold) {
 }
 
 TEST(HttpModes, WarnLetsThroughAndTells) {
+  Told told;  // outlives the world, whose threads tell it
   ProxyWorld world;
-  Told told;
   world.request.warn = true;
   world.request.refused = [&](const guard::Refused& refused, const guard::Pass&) {
     const std::lock_guard lock(told.mutex);

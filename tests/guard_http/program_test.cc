@@ -126,6 +126,17 @@ TEST(HttpProgram, UnderWarnWhatWouldBeRefusedPassesAndIsOnRecord) {
   EXPECT_EQ(run(command).exit_code, 2);
 }
 
+// The upstream's address instead of the proxy's.
+// EVIDENCE-OF: G5
+TEST(HttpProgram, WhatIsNoProxyIsNotSealed) {
+  Program at;
+  ASSERT_EQ(at.stint({"acquire", "site"}).out, "1\n");
+  const std::string wrong = cat("proxy:http://127.0.0.1:", at.upstream.port());
+  const Finished sealed = at.stint({"seal", wrong, "--resource", "site", "--token", "1"});
+  EXPECT_EQ(sealed.exit_code, 69) << sealed.err;
+  EXPECT_NE(sealed.err.find("is no stint proxy"), std::string::npos) << sealed.err;
+}
+
 TEST(HttpProgram, CheckSaysWhatStandsThere) {
   Program at;
   EXPECT_EQ(at.stint({"guard", "check", at.url()}).exit_code, 69) << "nobody there";

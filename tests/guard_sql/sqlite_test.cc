@@ -159,6 +159,29 @@ TEST_F(SqliteGuard, AnotherClaimOfTheSameTokenIsAFault) {
   ASSERT_EQ(b_.run("COMMIT"), SQLITE_OK);
   twin.claim = "x";
   EXPECT_EQ(guard::seal(b_.get(), twin, client_).error()->code, Code::Invalid);
+  // Who shows none does not wipe it out.
+  guard::SqlitePass bare = pass;
+  bare.claim.clear();
+  bare.once = true;
+  bare.key = "k";
+  ASSERT_EQ(b_.run("BEGIN IMMEDIATE"), SQLITE_OK);
+  EXPECT_TRUE(guard::admit(b_.get(), bare, &client_));
+  ASSERT_EQ(b_.run("COMMIT"), SQLITE_OK);
+  twin.claim = std::string(32, 'b');
+  EXPECT_NE(guard::seal(b_.get(), twin, client_).error(), nullptr);
+}
+
+TEST_F(SqliteGuard, ATableOfAnEarlierVersionIsWidened) {
+  const guard::SqlitePass pass = next();
+  ASSERT_EQ(a_.run(cat("CREATE TABLE stint_fences (resource TEXT PRIMARY KEY NOT NULL, generation "
+                       "TEXT NOT NULL, token INTEGER NOT NULL, used INTEGER NOT NULL, key TEXT NOT "
+                       "NULL, digest TEXT NOT NULL) WITHOUT ROWID; INSERT INTO stint_fences VALUES "
+                       "('r', '",
+                       pass.generation, "', 1, 0, '', '')")),
+            SQLITE_OK);
+  const guard::SqlitePass newer = next();
+  ASSERT_TRUE(guard::seal(a_.get(), newer, client_));
+  EXPECT_EQ(code(guard::seal(a_.get(), pass, client_)), Code::Stale);
 }
 
 TEST_F(SqliteGuard, ADamagedFenceAdmitsNothing) {

@@ -327,7 +327,7 @@ class OpenApi(TestCase):
             self.assertEqual(levels[check], 'ok', seen)
         self.assertEqual(self.ask(c, 'GET', '/v1/doctor').json, seen)
         self.assertEqual(self.ask(c, 'POST', '/v1/doctor', {}).json, seen)
-        names = lambda page: [(one['resource'], one['token'], one['state']) for one in page['leases']]
+        names = lambda page: [(one['resource'], one['token']) for one in page['leases']]  # some run out meanwhile
         self.assertEqual(names(c.get('/v1/leases?limit=1000').json), names(before))
 
     def used_keys(self, c):

@@ -44,7 +44,7 @@ REPLACED = ('stint::os::Fd::', 'stint::os::EventFd::', 'stint::os::make_pipe', '
             'stint::os::read_file', 'stint::os::write_file', 'stint::os::overwrite_file', 'stint::os::rename_file',
             'stint::os::remove_file', 'stint::os::exists', 'stint::os::may_write', 'stint::os::make_directories',
             'stint::os::file_id', 'stint::os::FixedFile::', 'stint::os::open_to_read', 'stint::os::open_to_append',
-            'stint::os::read_descriptor', 'stint::os::parent_of', 'stint::os::absolute', 'stint::os::run_program',
+            'stint::os::read_descriptor', 'stint::os::parent_of', 'stint::os::absolute', 'stint::os::without_detours', 'stint::os::run_program',
             'stint::os::own_program',
             # net/http/server.cc, net/curl_client.cc, app/modules.cc
             'stint::net::http::Server::start', 'stint::net::make_http_client', 'stint::app::open_module_',

@@ -13,10 +13,12 @@ struct Told {
   std::string code;
   std::string message;
   std::optional<std::uint64_t> fence;
-  std::string narrow;  // why the window is not zero there
+  bool sealed = false;  // that very token
+  std::string narrow;   // why the window is not zero there
 };
 
-Told read_told(const std::string& body) {
+// `pass`: what was to be sealed.
+Told read_told(const std::string& body, const Pass& pass) {
   Told out;
   boost::system::error_code failed;
   const boost::json::value whole = boost::json::parse(body, failed);
@@ -25,6 +27,12 @@ Told read_told(const std::string& body) {
     const auto* found = whole.as_object().if_contains(name);
     return found != nullptr && found->is_bool() && found->as_bool();
   };
+  const auto* resource = whole.as_object().if_contains("resource");
+  const auto* token = whole.as_object().if_contains("token");
+  out.sealed = flag("sealed") && resource != nullptr && resource->is_string() &&
+               resource->as_string() == pass.resource.text() && token != nullptr &&
+               token->is_int64() &&
+               static_cast<std::uint64_t>(token->as_int64()) == pass.token.number();
   if (flag("narrow")) out.narrow = "the proxy runs with --cut";
   if (flag("warn")) out.narrow = "the proxy runs with STINT_GUARD=warn and refuses nothing";
   const auto* error = whole.as_object().if_contains("error");
@@ -51,7 +59,13 @@ std::optional<core::Verdict> verdict_of(int status, const std::string& code) {
 }
 
 ProxySealAnswer understood(const ProxySeal& seal, const net::HttpAnswer& answer) {
-  const Told told = read_told(answer.body);
+  const Told told = read_told(answer.body, seal.request.pass);
+  // Whatever else listens there may answer 200 to anything.
+  if (answer.status == 200 && !told.sealed) {
+    return unavailable(cat("what answers at ", printable(seal.url),
+                           " is no stint proxy: nothing was sealed. Give the address that 'stint "
+                           "proxy --listen' has, not the upstream's"));
+  }
   if (answer.status == 200) {
     return SealAnswer(Sealed{.already = false, .narrow = told.narrow});
   }
