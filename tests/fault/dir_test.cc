@@ -299,12 +299,29 @@ TEST_F(DirFaults, AnOpenStoreNoticesThatItWentBackAndGotFurther) {
   const auto store = open();
   fill(*store, 5);
   fs::copy(path() + "/log", dir_.file("backup"));
-  fill(*store, 1);
+  ASSERT_TRUE(commit(*store, {step_of(Step::Kind::Set, "k", "promised")}));
   for (const auto& entry : fs::directory_iterator(path() + "/log")) fs::remove(entry.path());
   fs::copy(dir_.file("backup"), path() + "/log");
   fill(*open(), 2);
   EXPECT_FALSE(store->read({"k"}));
   EXPECT_FALSE(store->commit({step_of(Step::Kind::Set, "k", "v")}, Sync::Durable));
+}
+
+// Each file is whole, but one is of another history.
+// EVIDENCE-OF: G12
+TEST_F(DirFaults, FilesThatDoNotFollowFromEachOtherAreDamage) {
+  {
+    const auto store = open();
+    fill(*store, 2);
+    fill(*store, 3);
+  }
+  const std::uint64_t third = last(*open()) - 2;
+  Frozen stranger = freeze(path(), {step_of(Step::Kind::Append, "fill/", "y")});
+  stranger.file.number = third;
+  write_text(log_file(third), store::dir::encode(stranger.file));
+  const auto damaged = try_open();
+  const bool readable = damaged && (*damaged)->read({"k"});
+  EXPECT_FALSE(readable);
 }
 
 TEST_F(DirFaults, AnOpenStoreNoticesThatItWasReplaced) {

@@ -74,8 +74,8 @@ TEST_P(Restored, IsRefusedByTheAnchorUntilAnOperatorHasSpokenAndNoTokenComesTwic
   for (const char* verb : {"acquire", "show"}) expect_refused(stint_, verb, "restore.md");
   // Whoever examines it says so, and does not write it over what is remembered.
   const Finished examined = stint_({"doctor"});
-  EXPECT_EQ(examined.exit_code, 1) << examined.out << examined.err;
-  EXPECT_NE(examined.out.find("generation"), std::string::npos) << examined.out;
+  EXPECT_NE(examined.exit_code, 0) << examined.out << examined.err;
+  EXPECT_NE((examined.out + examined.err).find("restore.md"), std::string::npos) << examined.out;
   EXPECT_NE(stint_({"torture", "--for", "1s", "--clients", "2"}).exit_code, 0);
   expect_refused(stint_, "acquire", "restore.md");
   // Who has no memory may use it, where it does not say so itself; those who have are not fooled.
