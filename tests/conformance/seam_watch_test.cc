@@ -57,6 +57,9 @@ TEST_P(SeamWatch, StaysAwakeUntilAcknowledged) {
 }
 
 TEST_P(SeamWatch, ATouchACheckAndAConflictAreNoChange) {
+  if (store_->capabilities().clock == store::Capabilities::ClockKind::TimersOnly) {
+    GTEST_SKIP() << "its stream may begin after the touch, and then wakes for nothing";
+  }
   commit({set("k/r", "v")});
   const auto w = watch("k/r");
   commit({timed(touch("k/r"), Step::TimerOp::Start, kLong)});
