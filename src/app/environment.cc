@@ -77,6 +77,12 @@ Result<std::vector<holder::Ancestral>> ancestral_leases(const Environment& envir
   return out;
 }
 
+void HeldLines::add(const holder::Ancestral& one) {
+  const std::string_view end = held.empty() ? "" : "\n";
+  held += cat(end, one.resource.text(), ' ', one.generation.hex(), ' ', one.token.number());
+  claims += cat(end, one.claim.hex());
+}
+
 std::vector<std::string> child_environment(const Environment& ours,
                                            const std::vector<holder::Ancestral>& ancestral,
                                            const ChildLeases& leases) {
@@ -101,21 +107,15 @@ std::vector<std::string> child_environment(const Environment& ours,
   }
   if (!leases.store.empty()) env["STINT_STORE"] = leases.store;
   if (!leases.store_file.empty()) env["STINT_STORE_FILE"] = leases.store_file;
-  std::string held;
-  std::string claims;
-  const auto add = [&](const holder::Ancestral& one) {
-    const std::string_view end = held.empty() ? "" : "\n";
-    held += cat(end, one.resource.text(), ' ', one.generation.hex(), ' ', one.token.number());
-    claims += cat(end, one.claim.hex());
-  };
+  HeldLines lines;
   for (const holder::Ancestral& one : ancestral) {
     const bool again = std::ranges::any_of(
         leases.innermost, [&](const holder::Ancestral& a) { return a.resource == one.resource; });
-    if (!again) add(one);
+    if (!again) lines.add(one);
   }
-  for (const holder::Ancestral& one : leases.innermost) add(one);
-  env["STINT_HELD"] = held;
-  env["STINT_HELD_CLAIMS"] = claims;
+  for (const holder::Ancestral& one : leases.innermost) lines.add(one);
+  env["STINT_HELD"] = lines.held;
+  env["STINT_HELD_CLAIMS"] = lines.claims;
   std::vector<std::string> out;
   for (const auto& [name, value] : env) out.push_back(cat(name, '=', value));
   return out;

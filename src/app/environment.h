@@ -30,6 +30,13 @@ class Environment {
 // guess.
 Result<std::vector<holder::Ancestral>> ancestral_leases(const Environment& environment);
 
+// As they stand in STINT_HELD and STINT_HELD_CLAIMS, the innermost last.
+struct HeldLines {
+  std::string held;
+  std::string claims;
+  void add(const holder::Ancestral& one);
+};
+
 // The child's environment: ours, with the innermost leases and all that the ancestors hold.
 struct ChildLeases {
   // The first one is STINT_RESOURCE. None: those of the ancestors stay.

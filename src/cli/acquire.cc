@@ -61,22 +61,19 @@ std::string shell_quoted(std::string_view text) {
 }
 
 // What the ancestors hold stays; the lease is the innermost one.
-void print_environment(Session& session, const api::Lease& lease, const Claim& claim) {
+void print_environment(Session& session, const api::Grip& grip, const api::Lease& lease) {
   auto held = app::ancestral_leases(session.environment());
   if (!held) session.warn(cat("what is held outside is not handed on: ", held.error().message));
-  std::string lines;
-  std::string claims;
+  app::HeldLines lines;
   for (const holder::Ancestral& one : held ? *held : std::vector<holder::Ancestral>()) {
-    if (one.resource.text() == lease.resource) continue;
-    lines += cat(one.resource.text(), ' ', one.generation.hex(), ' ', one.token.number(), '\n');
-    claims += cat(one.claim.hex(), '\n');
+    if (one.resource != grip.resource) lines.add(one);
   }
-  lines += cat(lease.resource, ' ', lease.generation.hex(), ' ', lease.token.number());
+  lines.add({grip.resource, lease.generation, lease.token, grip.claim});
   std::vector<std::pair<std::string_view, std::string>> all = {
       {"STINT_RESOURCE", lease.resource},           {"STINT_OWNER", lease.owner.text()},
-      {"STINT_TOKEN", cat(lease.token.number())},   {"STINT_CLAIM", claim.hex()},
-      {"STINT_GENERATION", lease.generation.hex()}, {"STINT_HELD", lines},
-      {"STINT_HELD_CLAIMS", claims + claim.hex()}};
+      {"STINT_TOKEN", cat(lease.token.number())},   {"STINT_CLAIM", grip.claim.hex()},
+      {"STINT_GENERATION", lease.generation.hex()}, {"STINT_HELD", lines.held},
+      {"STINT_HELD_CLAIMS", lines.claims}};
   // Later commands find it without the flag; a password is never in one.
   if (session.words().has("--store")) {
     if (auto settings = session.settings()) {
@@ -98,7 +95,7 @@ int succeed(Session& session, const api::Grip& grip, const api::Lease& lease) {
   if (session.json()) {
     session.print(api::to_json(lease, grip.claim));
   } else if (session.words().has("--env")) {
-    print_environment(session, lease, grip.claim);
+    print_environment(session, grip, lease);
   } else {
     session.print(cat(lease.token.number()));
   }

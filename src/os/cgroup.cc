@@ -55,9 +55,9 @@ std::optional<Cgroup> Cgroup::make(const std::string& name) {
 
 namespace {
 
-// A fork copies our page tables, and both sides then copy pages: a third of what a short run takes
-// between its start and its end. glibc has vfork() without a group, and clone() without clone3():
-// so by hand, on a stack of its own. The sanitizers know fork() alone.
+// A fork copies our page tables, and both sides then copy pages. glibc has vfork() without a group,
+// and clone() without clone3(): so by hand, on a stack of its own. The sanitizers know fork()
+// alone.
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 pid_t clone_and_call(clone_args& arguments, void (*main)(void*), void* argument,
                      std::size_t stack) {
