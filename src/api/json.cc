@@ -128,6 +128,12 @@ std::string error_json(std::string_view code, std::string_view message) {
   return json::serialize(out);
 }
 
+std::string skip_json(std::string_view message, const Lease& lease) {
+  json::object out;
+  out["skipped"] = json::object{{"message", std::string(message)}, {"lease", lease_object(lease)}};
+  return json::serialize(out);
+}
+
 std::string to_json(const Error& error, const Lease* lease, std::string_view cause) {
   json::object inner;
   inner["code"] = std::string(word(error.code));

@@ -26,6 +26,8 @@ std::string to_json(const Error& error, const Lease* lease = nullptr, std::strin
 
 // The same with a code that is none of ours.
 std::string error_json(std::string_view code, std::string_view message);
+// {"skipped": {"message", "lease"}}: waved off, which is no error.
+std::string skip_json(std::string_view message, const Lease& lease);
 
 using JsonField =
     std::pair<std::string, std::variant<std::string, std::int64_t, bool, std::nullptr_t>>;

@@ -109,8 +109,7 @@ class SlotRun {
     }
     if (gone_) return tell_gone();
     if (auto ok = prepare(); !ok) return fail_before(ok.error());
-    Token token;
-    auto answer = do_work(session_, signals_, opened_, work_, token);
+    auto answer = do_work(session_, signals_, opened_, work_);
     if (reporter_.joinable()) reporter_.join();
     if (!answer) return gone_ ? tell_gone() : fail_before(answer.error());
     if (answer->waved_off) return wave_off(*answer->waved_off);
@@ -120,7 +119,7 @@ class SlotRun {
       const bool drained = asked_.assigned && *answer->interrupted == SIGHUP;
       return drained ? static_cast<int>(kDone) : kSignalled + *answer->interrupted;
     }
-    return exit_of(session_, work_.request, answer->end, token);
+    return exit_of(session_, work_.request, answer->end);
   }
 
  private:
@@ -363,8 +362,9 @@ class SlotRun {
     const auto skipped = opened_.slots().skip(skip);
     told(skipped);
     if (fails) return session_.held(off.by, "on_held = \"wait\" in the job's table");
-    session_.say(cat(key(), " ", skipped ? core::word(skipped->state) : "skipped", ": ",
-                     describe_holder(off.by.lease, session_.clock())));
+    session_.skipped(cat(key(), " ", skipped ? core::word(skipped->state) : "skipped", ": ",
+                         describe_holder(off.by.lease, session_.clock())),
+                     off.by.lease);
     return kDone;
   }
 

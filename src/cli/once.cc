@@ -29,14 +29,13 @@ class Once {
     if (!before) return session_.fail(before.error());
     if (before->state == api::OnceRecord::State::Done) return tell_done();
     if (auto ok = prepare(); !ok) return session_.fail(ok.error());
-    Token token;
-    auto answer = do_work(session_, signals_, opened_, work_, token);
+    auto answer = do_work(session_, signals_, opened_, work_);
     if (done_) return tell_done();
     if (unknown_) return tell_unknown();
     if (!answer) return session_.fail(answer.error());
     if (answer->waved_off) return session_.held(answer->waved_off->by, "");
     if (answer->interrupted) return kSignalled + *answer->interrupted;
-    return exit_of(session_, work_.request, answer->end, token);
+    return exit_of(session_, work_.request, answer->end);
   }
 
  private:

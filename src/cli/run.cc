@@ -161,9 +161,10 @@ Result<holder::RunRequest> parse_run(Session& session) {
 int wave_off(Session& session, const holder::RunRequest& request, const holder::WavedOff& off,
              int code) {
   if (request.held.what == holder::OnHeld::Fail) return session.held(off.by, "--on-held wait");
-  session.say(
+  session.skipped(
       cat("skipped: ", describe_holder(off.by.lease, session.clock()),
-          request.held.what == holder::OnHeld::Skip ? "; --on-held wait waits for its end" : ""));
+          request.held.what == holder::OnHeld::Skip ? "; --on-held wait waits for its end" : ""),
+      off.by.lease);
   return code;
 }
 
@@ -183,15 +184,14 @@ int run_command(Session& session) {
   if (!targets) return session.fail(targets.error());
   work.targets = std::move(*targets);
   work.tell_store = !session.words().has("--no-store-env");
-  Token token;
-  auto answer = do_work(session, *signals, **opened, work, token);
+  auto answer = do_work(session, *signals, **opened, work);
   if (!answer) return session.fail(answer.error());
   if (answer->waved_off) return wave_off(session, work.request, *answer->waved_off, *code);
   if (answer->interrupted) return kSignalled + *answer->interrupted;
   if (answer->end.how == holder::RunEnd::How::Exited && answer->end.lost) {
-    return report_loss(session, answer->end, token);
+    return report_loss(session, answer->end);
   }
-  return exit_of(session, work.request, answer->end, token);
+  return exit_of(session, work.request, answer->end);
 }
 
 }  // namespace

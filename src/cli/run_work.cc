@@ -20,25 +20,23 @@ std::string_view what_came_of_it(const holder::RunEnd& end) {
                                                 : "the work was stopped: ";
 }
 
-}  // namespace
+// What is told of it: the words, and the cause.
+struct Loss {
+  std::string words;
+  std::string_view cause;
+};
 
-int report_loss(Session& session, const holder::RunEnd& end, Token token) {
+Loss loss_of(const holder::RunEnd& end) {
   const std::string_view what = what_came_of_it(end);
-  if (end.lost) {
-    session.fail({Code::Lost, cat(what, api::describe_loss(*end.lost, token))}, &end.lost->lease,
-                 core::word(end.lost->cause));
-  } else if (end.how == holder::RunEnd::How::Stalled) {
-    session.fail({Code::Lost, cat(what, "it showed no progress")}, nullptr, "stalled");
-  } else {
-    session.fail({Code::Lost,
-                  cat(what, end.max_hold ? "it reached its longest time to be held (--max-hold)"
-                                         : "the lease could not be renewed before the deadline")},
-                 nullptr, end.max_hold ? "max_hold" : "deadline");
+  if (end.lost)
+    return {cat(what, api::describe_loss(*end.lost, end.lost_token)), core::word(end.lost->cause)};
+  if (end.how == holder::RunEnd::How::Stalled)
+    return {cat(what, "it showed no progress"), "stalled"};
+  if (end.max_hold) {
+    return {cat(what, "it reached its longest time to be held (--max-hold)"), "max_hold"};
   }
-  return kWorkStopped;
+  return {cat(what, "the lease could not be renewed before the deadline"), "deadline"};
 }
-
-namespace {
 
 void tell_grants(const Session& session, const holder::Taken& taken) {
   for (const holder::Kept& kept : taken.kept) {
@@ -73,8 +71,13 @@ void tell_start(Session& session, const app::Opened& opened, const holder::Taken
 
 }  // namespace
 
-int exit_of(Session& session, const holder::RunRequest& request, const holder::RunEnd& end,
-            Token token) {
+int report_loss(Session& session, const holder::RunEnd& end) {
+  const Loss loss = loss_of(end);
+  session.fail({Code::Lost, loss.words}, end.lost ? &end.lost->lease : nullptr, loss.cause);
+  return kWorkStopped;
+}
+
+int exit_of(Session& session, const holder::RunRequest& request, const holder::RunEnd& end) {
   switch (end.how) {
     case holder::RunEnd::How::Exited: break;
     case holder::RunEnd::How::NotExecuted:
@@ -83,7 +86,7 @@ int exit_of(Session& session, const holder::RunRequest& request, const holder::R
       return end.exec_error == ENOENT ? kNotFound : kNotExecutable;
     case holder::RunEnd::How::Lost:
     case holder::RunEnd::How::Overdue:
-    case holder::RunEnd::How::Stalled: return report_loss(session, end, token);
+    case holder::RunEnd::How::Stalled: return report_loss(session, end);
     case holder::RunEnd::How::Unguarded: return kFailed;
   }
   if (WIFSIGNALED(end.wait_status)) return kSignalled + WTERMSIG(end.wait_status);
@@ -91,7 +94,7 @@ int exit_of(Session& session, const holder::RunRequest& request, const holder::R
 }
 
 Result<holder::RunAnswer> do_work(Session& session, os::Signals& signals, app::Opened& opened,
-                                  const Work& work, Token& token) {
+                                  const Work& work) {
   const app::Environment ours = without(session.environment(), work.hidden);
   app::RunFiles files(ours, **session.settings(), session.clock(), session.random());
   const holder::RunRequest& request = work.request;
@@ -105,10 +108,6 @@ Result<holder::RunAnswer> do_work(Session& session, os::Signals& signals, app::O
       },
       .environment = [&](const holder::Taken& taken,
                          MonoTime deadline) -> Result<std::vector<std::string>> {
-        for (const holder::Kept& kept : taken.kept) {
-          if (kept.grip.resource == request.resources.front() || !token.issued())
-            token = kept.grip.token;
-        }
         tell_start(session, opened, taken);
         auto environment = files.environment(request, taken, opened.leases().generation(), deadline,
                                              work.tell_store);
@@ -124,6 +123,10 @@ Result<holder::RunAnswer> do_work(Session& session, os::Signals& signals, app::O
             if (work.started) work.started();
           },
       .ended = work.ended,
+      .restarting =
+          [&](const holder::RunEnd& end) {
+            session.report(cat(loss_of(end).words, "; acquiring anew"));
+          },
       .deadline_moved = [&](MonoTime deadline) { files.deadline(deadline); },
       .say = [&](const std::string& line) { session.say(line); },
       .waiting =

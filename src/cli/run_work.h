@@ -27,14 +27,12 @@ struct Work {
   std::function<void(const holder::Taken&, const holder::RunEnd&)> ended = {};
 };
 
-// `token`: of the first resource, once it is taken.
 Result<holder::RunAnswer> do_work(Session& session, os::Signals& signals, app::Opened& opened,
-                                  const Work& work, Token& token);
+                                  const Work& work);
 
 // Of a lease that was lost: says so. 75.
-int report_loss(Session& session, const holder::RunEnd& end, Token token);
+int report_loss(Session& session, const holder::RunEnd& end);
 // Says what went wrong, if anything did.
-int exit_of(Session& session, const holder::RunRequest& request, const holder::RunEnd& end,
-            Token token);
+int exit_of(Session& session, const holder::RunRequest& request, const holder::RunEnd& end);
 
 }  // namespace stint::cli

@@ -111,6 +111,11 @@ int Session::held(const api::Refused& refused, std::string_view option) {
               &refused.lease);
 }
 
+void Session::skipped(std::string_view line, const api::Lease& lease) const {
+  if (quiet()) return;
+  json() ? complain(api::skip_json(line, lease)) : warn(line);
+}
+
 int Session::lost(const api::Lost& lost, Token offered) {
   return fail({Code::Lost, api::describe_loss(lost, offered)}, &lost.lease, core::word(lost.cause));
 }

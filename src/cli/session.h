@@ -53,6 +53,7 @@ class Session {
   // `option`: by which this command waits; empty: it has none.
   int held(const api::Refused& refused, std::string_view option);
   int lost(const api::Lost& lost, Token offered);
+  void skipped(std::string_view line, const api::Lease& lease) const;  // not with -q
   // Bold on a terminal that shows it.
   std::string strong(std::string_view text) const;
 

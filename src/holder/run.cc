@@ -28,7 +28,7 @@ class Run {
       auto answer = once();
       if (!answer || !request_.restart || !lost(answer->end.how)) return answer;
       again_ = true;
-      hooks_.say("acquiring anew");
+      if (hooks_.restarting) hooks_.restarting(answer->end);
     }
   }
 
@@ -218,6 +218,7 @@ class Run {
         end.how == RunEnd::How::Overdue &&
         core::reached_max_hold(request_.settings, taken.kept.front().sent_at, clock_.mono());
     bool reached = true;
+    end.lost_token = token_of(taken, end.lost_resource);
     if (hooks_.ended) hooks_.ended(taken, end);
     if (end.how != RunEnd::How::Exited && end.how != RunEnd::How::NotExecuted) {
       reached = record_end(taken, end);
@@ -238,6 +239,12 @@ class Run {
       if (!os::run_errand(request_.on_lost, told, kErrandLimit))
         hooks_.say("the --on-lost command failed");
     }
+  }
+
+  static Token token_of(const Taken& taken, const std::string& resource) {
+    const auto same = [&](const Kept& kept) { return kept.grip.resource.text() == resource; };
+    const auto found = std::ranges::find_if(taken.kept, same);
+    return (found == taken.kept.end() ? taken.kept.front() : *found).grip.token;
   }
 
   static std::string cause_of(const RunEnd& end) {
@@ -285,7 +292,7 @@ class Run {
     event.at = clock_.wall();
     event.kind = end.how == RunEnd::How::Stalled ? "run_stalled" : "run_stopped";
     event.resource = end.lost_resource.empty() ? grip.resource.text() : end.lost_resource;
-    event.token = grip.token.number();
+    event.token = end.lost_token.number();
     event.owner = request_.owner.text();
     event.details.emplace_back("cause", cause_of(end));
     if (!end.survivors.empty()) event.details.emplace_back("survivors", end.survivors);
@@ -303,6 +310,7 @@ class Run {
       if (lost != nullptr && end != nullptr) {
         end->lost = *lost;
         end->lost_resource = kept.grip.resource.text();
+        end->lost_token = kept.grip.token;
       }
     }
     return all;

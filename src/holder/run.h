@@ -59,6 +59,8 @@ struct RunHooks {
   std::function<void()> started = {};
   // The work has ended, or was lost; the leases are not given back yet. May be empty.
   std::function<void(const Taken&, const RunEnd&)> ended = {};
+  // The lease was lost, and is acquired anew. May be empty.
+  std::function<void(const RunEnd&)> restarting = {};
   std::function<void(MonoTime deadline)> deadline_moved;
   std::function<void(const std::string&)> say;
   std::function<void(const api::Refused&)> waiting;

@@ -59,6 +59,7 @@ struct RunEnd {
   // it.
   std::optional<api::Lost> lost;
   std::string lost_resource;
+  Token lost_token;  // of that resource; of the first one if none was named
 };
 
 class Supervisor {

@@ -89,6 +89,18 @@ TEST(Contract, WithJsonStandardErrorIsOneDocument) {
   }
 }
 
+TEST(Contract, WithJsonASkipIsOneDocumentAndNoError) {
+  const Stint stint;
+  ASSERT_EQ(stint({"acquire", "r", "--owner", "ann"}).exit_code, 0);
+  const Finished done = stint({"run", "r", "--json", "--", "true"});
+  EXPECT_EQ(done.exit_code, 0);
+  EXPECT_EQ(done.out, "");
+  EXPECT_TRUE(one_json_object(done.err)) << done.err;
+  EXPECT_TRUE(done.err.starts_with(R"({"skipped":{)")) << done.err;
+  EXPECT_EQ(json_field(done.err, "owner"), "ann") << done.err;
+  EXPECT_EQ(stint({"run", "r", "--json", "-q", "--", "true"}).err, "");
+}
+
 TEST(Contract, WithJsonALossIsTheErrorLost) {
   const Stint stint;
   const Finished done =

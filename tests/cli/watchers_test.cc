@@ -281,6 +281,27 @@ TEST(OnLost, TellsSomebody) {
   EXPECT_EQ(read_text(told), "r revoked\n");
 }
 
+TEST(Lost, OfSeveralNamesTheOneThatWasLostWithItsOwnToken) {
+  const Stint stint;
+  ASSERT_EQ(stint({"run", "b", "--", "true"}).exit_code, 0);  // b is one token ahead of a
+  Child run(stint.command({"run", "a", "b", "--", "sleep", "60"}));
+  ASSERT_TRUE(wait_until([&] { return stint.held("b"); }));
+  const std::string token = json_field(stint({"show", "b", "--json"}).out, "token");
+  ASSERT_NE(token, json_field(stint({"show", "a", "--json"}).out, "token"));
+  ASSERT_EQ(stint({"revoke", "b", "--token", token, "--why", "test"}).exit_code, 0);
+  const auto exit = run.wait(milliseconds(10'000));
+  ASSERT_TRUE(exit);
+  EXPECT_EQ(exit->code, 75);
+  EXPECT_NE(run.err().find(cat("'b' with token ", token, " was revoked")), std::string::npos)
+      << run.err();
+  std::string told;
+  for (const std::string_view line : split(stint({"events", "--json"}).out, '\n')) {
+    if (line.find("run_stopped") != std::string_view::npos) told = line;
+  }
+  EXPECT_EQ(json_field(told, "resource"), "b") << told;
+  EXPECT_EQ(json_field(told, "token"), token) << told;
+}
+
 TEST(Restart, AcquiresAnewWithANewTokenAndANewChild) {
   const Stint stint;
   const std::string log = stint.dir().file("log");
@@ -293,6 +314,9 @@ TEST(Restart, AcquiresAnewWithANewTokenAndANewChild) {
   ASSERT_TRUE(exit);
   EXPECT_EQ(exit->code, 0) << run.err();
   EXPECT_EQ(read_text(log), "1\n3\n");
+  EXPECT_NE(run.err().find("the work was stopped: "), std::string::npos) << run.err();
+  EXPECT_NE(run.err().find("revoked"), std::string::npos) << "it says why: " << run.err();
+  EXPECT_NE(run.err().find("; acquiring anew\n"), std::string::npos) << run.err();
 }
 
 TEST(Signals, ArePassedOnAndTheLeaseIsReleased) {
