@@ -295,7 +295,8 @@ TEST(Lost, OfSeveralNamesTheOneThatWasLostWithItsOwnToken) {
   EXPECT_NE(run.err().find(cat("'b' with token ", token, " was revoked")), std::string::npos)
       << run.err();
   std::string told;
-  for (const std::string_view line : split(stint({"events", "--json"}).out, '\n')) {
+  const std::string events = stint({"events", "--json"}).out;
+  for (const std::string_view line : split(events, '\n')) {
     if (line.find("run_stopped") != std::string_view::npos) told = line;
   }
   EXPECT_EQ(json_field(told, "resource"), "b") << told;
