@@ -13,6 +13,14 @@ namespace {
 
 constexpr int kMostKeyLooks = 50;
 
+// A claim must not list a large queue each time, nor look after every other claim.
+constexpr std::size_t kNames = 64;
+constexpr Millis kNamesKept{50};
+constexpr Millis kTendEvery{100};
+constexpr int kContention = 32;
+constexpr int kMostListings = 4;
+constexpr std::size_t kPriorityLetters = 6 + 2;  // "queue/" and those of the priority
+
 // What stands in a shared directory may be anybody's: it names a file of this item, and no other.
 bool proper_birth(const Notes& born, const core::ItemId& id) {
   const std::string body = text_of(born, "body");
@@ -142,6 +150,7 @@ Result<api::PutAnswer> DirQueue::put_as(const QueueFolder& folder, const core::I
     return failed;
   }
   ++puts_;
+  look_anew(id.queue());
   wakes_.touch(id.queue().text());
   return api::PutAnswer{.id = id, .existed = false};
 }
@@ -228,11 +237,10 @@ Result<std::optional<api::ClaimAnswer>> DirQueue::try_claim(const QueueFolder& f
                                                             const api::ClaimRequest& request,
                                                             const std::string& name) {
   using Answer = std::optional<api::ClaimAnswer>;
-  const bool later = name.starts_with("later/");
-  const auto place = parse_place(later ? "later" : "queue", "", name.substr(6));
-  if (!place) return Answer();
+  const auto place = parse_place("queue", "", name.substr(6));
+  if (!place || !folder.there(place->path)) return Answer();
   auto id = core::ItemId::parse(cat(request.queue.text(), "-", place->suffix));
-  if (!later && strange(folder, id.has_value(), *place)) {
+  if (strange(folder, id.has_value(), *place)) {
     adopt(folder, request.queue, name.substr(6));
     return Answer();
   }
@@ -286,47 +294,129 @@ Result<std::optional<api::ClaimAnswer>> DirQueue::try_claim(const QueueFolder& f
   return Answer(api::ClaimAnswer(std::move(out)));
 }
 
+// The next of what the last look found, if that was just now. One that meets others picks by chance
+// among those of the highest priority (the first two letters), so that they do not all run after
+// the same.
+std::optional<std::string> DirQueue::kept_name(const core::QueueName& queue) {
+  const MutexLock lock(mutex_);
+  Shelf& shelf = shelves_[queue.text()];
+  if (shelf.names.empty() || clock_.mono() >= shelf.looked + kNamesKept) return std::nullopt;
+  std::size_t pick = 0;
+  if (shelf.contention > 0) {
+    const std::string first = shelf.names.front().substr(0, kPriorityLetters);
+    const auto same = std::ranges::find_if_not(
+        shelf.names, [&](const std::string& name) { return name.starts_with(first); });
+    pick = random_.below(static_cast<std::uint64_t>(same - shelf.names.begin()));
+  }
+  std::string name = std::move(shelf.names[pick]);
+  shelf.names.erase(shelf.names.begin() + static_cast<std::ptrdiff_t>(pick));
+  return name;
+}
+
+void DirQueue::keep_names(const core::QueueName& queue, const std::vector<std::string>& names) {
+  const MutexLock lock(mutex_);
+  Shelf& shelf = shelves_[queue.text()];
+  shelf.looked = clock_.mono();
+  shelf.names.assign(names.begin(),
+                     names.begin() + static_cast<std::ptrdiff_t>(std::min(names.size(), kNames)));
+}
+
+// An item was put: it may come before those that are kept.
+void DirQueue::look_anew(const core::QueueName& queue) {
+  const MutexLock lock(mutex_);
+  shelves_[queue.text()].names.clear();
+}
+
+bool DirQueue::tend_is_due(const core::QueueName& queue) {
+  const MutexLock lock(mutex_);
+  const auto tended = shelves_[queue.text()].tended;
+  return !tended || clock_.mono() >= *tended + kTendEvery;
+}
+
+// From what the last look found. Empty: look.
+Result<std::optional<api::ClaimAnswer>> DirQueue::claim_kept(const QueueFolder& folder,
+                                                             const api::ClaimRequest& request) {
+  while (const auto name = kept_name(request.queue)) {
+    auto claimed = try_claim(folder, request, *name);
+    if (!claimed || *claimed) {
+      const MutexLock lock(mutex_);
+      int& contention = shelves_[request.queue.text()].contention;
+      contention = std::max(contention - 1, 0);
+      return claimed;
+    }
+    const MutexLock lock(mutex_);
+    shelves_[request.queue.text()].contention = kContention;
+  }
+  return std::optional<api::ClaimAnswer>();
+}
+
 Result<api::ClaimAnswer> DirQueue::claim(const api::ClaimRequest& request) {
   if (auto ok = api::check_claim(request); !ok) return ok.error();
   if (auto known = config(request.queue); !known) return known.error();
-  auto tended = tend(request.queue);
-  if (!tended) return tended.error();
   auto here = folder(request.queue);
   if (!here) return here.error();
-  std::vector<std::string> names;
-  for (const std::string& name : here->list("queue")) {
-    if (name.starts_with('.')) continue;
-    if (!parse_place("queue", "", name)) {
-      adopt(*here, request.queue, name);
-      continue;
+  if (!tend_is_due(request.queue)) {
+    auto claimed = claim_kept(*here, request);
+    if (!claimed) return claimed.error();
+    if (*claimed) return std::move(**claimed);
+  }
+  auto tended = tend(request.queue);
+  if (!tended) return tended.error();
+  for (int looks = 0; looks < kMostListings; ++looks) {
+    const std::vector<std::string> names = claimable(*here, request.queue);
+    keep_names(request.queue, names);
+    auto claimed = claim_kept(*here, request);
+    if (!claimed) return claimed.error();
+    if (*claimed) return std::move(**claimed);
+    if (names.size() <= kNames) break;
+  }
+  // Nobody is told that there is nothing before it has tried all that there is. Twice: what was
+  // adopted on the way has a name of its own now.
+  for (int looks = 0; looks < 2; ++looks) {
+    for (const std::string& name : claimable(*here, request.queue)) {
+      auto claimed = try_claim(*here, request, name);
+      if (!claimed) return claimed.error();
+      if (*claimed) return std::move(**claimed);
     }
-    names.push_back(cat("queue/", name));
   }
-  if (names.empty()) {
-    for (const std::string& name : here->list("queue")) names.push_back(cat("queue/", name));
-  }
-  for (const std::string& name : here->list("later")) names.push_back(cat("later/", name));
-  if (auto ok = here->sound(); !ok) return ok.error();  // nothing seen is not nothing there
-  for (const std::string& name : names) {
-    auto claimed = try_claim(*here, request, name);
-    if (!claimed) return claimed.error();
-    if (*claimed) return std::move(**claimed);
-  }
-  // What was adopted on the way has a name of its own now.
-  for (const std::string& name : here->list("queue")) {
-    const std::string path = cat("queue/", name);
-    if (std::ranges::find(names, path) != names.end()) continue;
-    auto claimed = try_claim(*here, request, path);
-    if (!claimed) return claimed.error();
-    if (*claimed) return std::move(**claimed);
-  }
+  // Nothing seen is not nothing there.
+  if (auto ok = here->sound(); !ok) return ok.error();
   return api::ClaimAnswer(api::EmptyQueue{.next_in = tended->next_in});
+}
+
+// What stands in queue/, in order. Files of strangers are adopted on the way, and have their names
+// at the next look.
+std::vector<std::string> DirQueue::claimable(const QueueFolder& folder,
+                                             const core::QueueName& queue) {
+  std::vector<std::string> names;
+  for (const std::string& name : folder.list("queue")) {
+    if (name.starts_with('.')) continue;
+    if (parse_place("queue", "", name)) {
+      names.push_back(cat("queue/", name));
+    } else {
+      adopt(folder, queue, name);
+    }
+  }
+  return names;
 }
 
 // ---- the janitor
 
+// A first look at where it stands, without asking where else it might: what it cannot tell is
+// settled. By the time at which it is judged then.
+bool DirQueue::needs_tending(const QueueFolder& folder, const core::ItemId& id,
+                             const Place& place) {
+  auto seen = seen_of(folder, id, place);
+  return !seen || core::decide(seen->record, core::TendItem{}, {.floor = {}, .now_wall = seen->now})
+                      .change.has_value();
+}
+
 Result<api::Tended> DirQueue::tend(const core::QueueName& queue) {
   api::Tended tended;
+  {
+    const MutexLock lock(mutex_);
+    shelves_[queue.text()].tended = clock_.mono();
+  }
   auto here = folder(queue);
   if (!here) return here.error();
   auto now = server_now(*here);
@@ -339,6 +429,7 @@ Result<api::Tended> DirQueue::tend(const core::QueueName& queue) {
       if (!id) continue;
       const Millis left = wall_from_ms(*place->time_ms) - *now;
       if (left.count() > 0) sooner(tended.next_in, left);
+      if (!needs_tending(*here, *id, *place)) continue;
       auto settled = settle(*id, core::TendItem{}, {});
       if (!settled) return settled.error();
       if (!*settled || (*settled)->decision.outcome != core::ItemOutcome::Done) continue;
@@ -359,11 +450,7 @@ Result<api::Tended> DirQueue::tend(const core::QueueName& queue) {
     }
     here->rename(place->path, cat("queue/", stem_of(place->suffix, place->epoch)));
   }
-  for (const std::string& name : here->list("staged")) {
-    const auto words = split(name, '.');  // ITEM.eN, or ITEM.eN.TURN
-    const std::string stem = words.size() == 3 ? cat(words[0], ".", words[1]) : name;
-    if (here->there(cat("done/", stem))) roll_forward(*here, stem);
-  }
+  roll_all_forward(*here);
   if (auto ok = here->sound(); !ok) return ok.error();
   return tended;
 }

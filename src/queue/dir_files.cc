@@ -232,6 +232,12 @@ int QueueFolder::write(const std::string& path, std::string_view content,
   return error == 0 ? sync_parent(path) : error;
 }
 
+int QueueFolder::mark(const std::string& path) const {
+  os::Fd file;
+  const int error = root_.create(path, kFileMode, file);
+  return error == EEXIST ? 0 : error;
+}
+
 int QueueFolder::rename(const std::string& from, const std::string& to) const {
   if (const int error = root_.rename(from, to); error != 0) {
     // The reply to a rename that was carried out may be lost: then its target is there.

@@ -7,6 +7,7 @@
 //   QUEUE/done|failed|parked|cancelled/ITEM.eN
 //   QUEUE/staged/ITEM.eN/                 what a completion brings: digest, result, then.*;
 //                                         ITEM.eN.TURN until it counts
+//   QUEUE/rolling/ITEM.eN                 such a stage may have follow-ups to be moved on
 //   QUEUE/about/ITEM/                     notes beside it: put, eN.claim, eN.said.TURN, ...
 //   QUEUE/unique/HASH                     the item that has a unique key
 //
@@ -86,6 +87,8 @@ class QueueFolder {
   int write(const std::string& path, std::string_view content, const std::string& nonce) const;
   // The same; EEXIST if it is there.
   int write_new(const std::string& path, std::string_view content, const std::string& nonce) const;
+  // An empty file; its name is not synced.
+  int mark(const std::string& path) const;
   int rename(const std::string& from, const std::string& to) const;
   // The name that a file has now survives a power cut.
   int sync_parent(const std::string& path) const;

@@ -207,6 +207,7 @@ Result<bool> DirQueue::move(const QueueFolder& folder, Seen& seen, const core::I
     for (const std::string& name : folder.list("staged")) {
       if (name.starts_with(seen.place.suffix)) folder.remove_all(cat("staged/", name));
     }
+    folder.remove(cat("rolling/", stem_of(seen.place.suffix, seen.place.epoch)));
     return true;
   }
   const std::string to = target_of(seen, change, chance);
@@ -395,33 +396,6 @@ int DirQueue::stage(const QueueFolder& folder, const Seen& seen, const api::Comp
   return error;
 }
 
-// Moves what a completion has put into its queues. By anybody, any number of times, from wherever
-// somebody else stopped: each rename is of a name that is there once.   G10
-void DirQueue::roll_forward(const QueueFolder& folder, const std::string& stem) {
-  settle_stage(folder, stem);
-  const std::string stage = cat("staged/", stem);
-  const std::vector<std::string> names = folder.list(stage);
-  for (const std::string& name : names) {
-    // then.ITEM.QUEUE, and what is written beside it; anything else is not ours.
-    constexpr std::size_t kQueueAt = 5 + core::ItemId::kSuffix + 1;
-    const bool noted = std::ranges::binary_search(names, cat(name, ".put"));
-    if (!noted || !name.starts_with("then.") || name.size() <= kQueueAt) continue;
-    const auto id =
-        core::ItemId::parse(cat(name.substr(kQueueAt), "-", name.substr(5, core::ItemId::kSuffix)));
-    if (!id || name[kQueueAt - 1] != '.') continue;
-    const core::QueueName& queue = id->queue();
-    const std::string& suffix = id->suffix();
-    auto target = this->folder(queue);
-    if (!target) continue;  // the queue was taken away by hand: it waits for it
-    std::string put;
-    if (folder.read(cat(stage, "/", name, ".put"), put) != 0) continue;
-    target->make(cat("about/", suffix));
-    if (target->write(cat("about/", suffix, "/put"), put, nonce()) != 0) continue;
-    const std::string up = cat("../", queue.text(), "/queue/", suffix, ".e0");
-    if (folder.rename(cat(stage, "/", name), up) == 0) wakes_.touch(queue.text());
-  }
-}
-
 Result<api::ItemAnswer> DirQueue::complete(const api::Completion& completion) {
   if (auto ok = api::check_completion(completion); !ok) return ok.error();
   std::vector<core::ItemLimits> limits;
@@ -431,23 +405,36 @@ Result<api::ItemAnswer> DirQueue::complete(const api::Completion& completion) {
     limits.push_back(known->limits);
   }
   const core::ItemId& id = completion.ref.id;
+  const std::string stem = stem_of(id.suffix(), completion.ref.epoch);
   bool second = false;
   std::string making;
+  std::optional<std::uint64_t> turn;  // under which it is staged
   auto here = folder(id.queue());
-  const Before staged{
-      .at_leisure =
-          [&](const QueueFolder& to, const Seen& seen, const core::ItemChange&) {
-            if (!making.empty()) to.remove_all(making);  // of a try that came to nothing
-            making = cat("tmp/", nonce(), ".stage");
-            return stage(to, seen, completion, limits, making);
-          },
-      .in_turn = [&](const QueueFolder& to, const Seen& seen,
-                     const core::ItemChange&) { return put_stage(to, seen, making, second); }};
+  const Before staged{.at_leisure =
+                          [&](const QueueFolder& to, const Seen& seen, const core::ItemChange&) {
+                            if (!making.empty())
+                              to.remove_all(making);  // of a try that came to nothing
+                            making = cat("tmp/", nonce(), ".stage");
+                            const int error = stage(to, seen, completion, limits, making);
+                            if (error != 0 || completion.then.empty()) return error;
+                            return mark_rolling(to, stem);
+                          },
+                      .in_turn =
+                          [&](const QueueFolder& to, const Seen& seen, const core::ItemChange&) {
+                            turn = seen.place.state == core::ItemState::Claimed
+                                       ? std::optional(seen.place.turn)
+                                       : std::nullopt;
+                            return put_stage(to, seen, making, second);
+                          }};
   auto done =
       answer(id, core::CompleteItem{completion.ref.epoch, api::digest_of(completion)}, staged);
   if (here && !making.empty()) here->remove_all(making);
   if (!done || !std::holds_alternative<api::ItemDone>(*done)) return done;
-  if (here) roll_forward(*here, stem_of(id.suffix(), completion.ref.epoch));
+  if (here) {
+    const bool ours = turn && !std::get<api::ItemDone>(*done).repeated;
+    if (!ours || !name_stage(*here, stem, *turn)) settle_stage(*here, stem);
+    move_follow_ups(*here, stem);
+  }
   if (second) {
     auto now = show(id);
     if (!now) return now.error();

@@ -108,12 +108,27 @@ class DirQueue final : public api::Queue {
   static std::string stage_of(const QueueFolder& folder, const std::string& stem);
   static void settle_stage(const QueueFolder& folder, const std::string& stem);
   int finish(const QueueFolder& folder, const Seen& seen);
+  static bool name_stage(const QueueFolder& folder, const std::string& stem, std::uint64_t turn);
+  void move_follow_ups(const QueueFolder& folder, const std::string& stem);
+  bool move_follow_up(const QueueFolder& folder, const std::string& path, const core::ItemId& id);
   void roll_forward(const QueueFolder& folder, const std::string& stem);
+  int open_rolling(const QueueFolder& folder);
+  int mark_rolling(const QueueFolder& folder, const std::string& stem);
+  void roll_all_forward(const QueueFolder& folder);
+  bool came_to_nothing(const QueueFolder& folder, const std::string& stem) const;
   static bool strange(const QueueFolder& folder, bool proper_id, const Place& place);
   void adopt(const QueueFolder& folder, const core::QueueName& queue, const std::string& name);
   Result<std::optional<api::ClaimAnswer>> try_claim(const QueueFolder& folder,
                                                     const api::ClaimRequest& request,
                                                     const std::string& name);
+  std::optional<std::string> kept_name(const core::QueueName& queue);
+  void keep_names(const core::QueueName& queue, const std::vector<std::string>& names);
+  void look_anew(const core::QueueName& queue);
+  bool tend_is_due(const core::QueueName& queue);
+  Result<std::optional<api::ClaimAnswer>> claim_kept(const QueueFolder& folder,
+                                                     const api::ClaimRequest& request);
+  std::vector<std::string> claimable(const QueueFolder& folder, const core::QueueName& queue);
+  bool needs_tending(const QueueFolder& folder, const core::ItemId& id, const Place& place);
   api::QueueItem view_of(const Seen& seen) const;
   void load(const QueueFolder& folder, const Seen& seen, api::QueueItem& view) const;
   Result<core::ItemId> key_holder(const QueueFolder& folder, const std::string& key,
@@ -132,7 +147,16 @@ class DirQueue final : public api::Queue {
   const Clock& clock_;
   const os::WakeFiles wakes_;
 
+  // What this process saw of a queue just now.
+  struct Shelf {
+    MonoTime looked{};
+    std::vector<std::string> names;  // that may be claimed, in order
+    int contention = 0;              // so many claims more, others are to be expected
+    std::optional<MonoTime> tended;
+  };
+
   mutable Mutex mutex_;
+  std::map<std::string, Shelf> shelves_ GUARDED_BY(mutex_);
   Random& random_ GUARDED_BY(mutex_);
   core::ItemIds ids_ GUARDED_BY(mutex_);
 

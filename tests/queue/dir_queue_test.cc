@@ -1,5 +1,6 @@
 // The directory queue: plain files, one rename a step.
 #include <array>
+#include <filesystem>
 #include <fstream>
 #include <set>
 #include <thread>
@@ -98,12 +99,48 @@ TEST_F(DirQueueTest, FollowUpsComeAfterTheCompletionAndRollForward) {
   EXPECT_EQ(next->item.parent, mine->item.id.text());
 
   // Killed right after the rename that counts: the janitor goes on from there.
-  const std::string stage = cat(folder(), "/staged/", mine->item.id.suffix(), ".e1");
-  write_text(stage + "/then.00000000000000000001.next.put",
-             read_text(cat(folder("next"), "/about/", next->item.id.suffix(), "/put")));
-  write_text(stage + "/then.00000000000000000001.next", "left behind");
+  const std::string stem = cat(mine->item.id.suffix(), ".e1");
+  const std::string marker = cat(folder(), "/rolling/", stem);
+  EXPECT_FALSE(std::filesystem::exists(marker)) << "nothing is left to be moved on";
+  const auto leave_behind = [&](const std::string& suffix) {
+    const std::string follow_up = cat(folder(), "/staged/", stem, "/then.", suffix, ".next");
+    write_text(follow_up + ".put",
+               read_text(cat(folder("next"), "/about/", next->item.id.suffix(), "/put")));
+    write_text(follow_up, "left behind");
+  };
+  leave_behind("00000000000000000001");
+  write_text(marker, "");
   ASSERT_TRUE(queue_.tend(name()));
   EXPECT_EQ(read_text(folder("next") + "/queue/00000000000000000001.e0"), "left behind");
+  EXPECT_FALSE(std::filesystem::exists(marker));
+
+  // Of before there were such markers.
+  leave_behind("00000000000000000002");
+  std::filesystem::remove_all(folder() + "/rolling");
+  ASSERT_TRUE(queue_.tend(name()));
+  EXPECT_EQ(read_text(folder("next") + "/queue/00000000000000000002.e0"), "left behind");
+}
+
+// A marker stays for as long as the completion may still count.
+TEST_F(DirQueueTest, AMarkerOfWhatCameToNothingIsRemoved) {
+  core::ItemLimits limits;
+  limits.requeue = core::Requeue::Always;
+  const auto id = put("x", limits);
+  ASSERT_TRUE(claim("zombie", kBrief));
+  const std::string marker = cat(folder(), "/rolling/", id.suffix(), ".e1");
+  ASSERT_TRUE(queue_.tend(name()));
+  write_text(marker, "");
+  ASSERT_TRUE(queue_.tend(name()));
+  EXPECT_TRUE(std::filesystem::exists(marker)) << "it is claimed, and may be completed";
+  ASSERT_TRUE(wait_until([&] {
+    EXPECT_TRUE(queue_.tend(name()));
+    return queue_.count(name())->waiting == 1;
+  }));
+  ASSERT_TRUE(queue_.tend(name()));
+  EXPECT_TRUE(std::filesystem::exists(marker)) << "the late word may still come";
+  ASSERT_TRUE(claim());
+  ASSERT_TRUE(queue_.tend(name()));
+  EXPECT_FALSE(std::filesystem::exists(marker));
 }
 
 TEST_F(DirQueueTest, TheOperatorMovesTheEpoch) {
