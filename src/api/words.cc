@@ -9,7 +9,7 @@ std::string describe_holder(const Lease& lease, WallTime now) {
   if (lease.state == core::State::Resting) {
     return cat(what, " is resting",
                lease.remaining ? cat(" for another ", rough_duration(*lease.remaining)) : "",
-               ": nobody may acquire it yet; try again later");
+               ": nobody may acquire it yet");
   }
   const std::string who = quoted(lease.owner.text());
   if (lease.state == core::State::Reserved) {

@@ -24,6 +24,7 @@ constexpr std::array<Option, 8> kAcquireOptions = {{
 }};
 
 constexpr std::string_view kWaits = "--wait D";
+constexpr std::string_view kWaitsLonger = "a longer --wait";
 constexpr std::array<std::string_view, 3> kAcquireExamples = {
     "token=$(stint acquire blog-repo --ttl 5m) && ... && stint release blog-repo --token $token",
     "eval \"$(stint acquire blog-repo --env)\"",
@@ -147,7 +148,7 @@ int acquire_command(Session& session) {
       });
   if (!answer) return session.fail(answer.error());
   if (const auto* off = std::get_if<holder::WavedOff>(&*answer)) {
-    const int code = session.held(off->by, kWaits);
+    const int code = session.held(off->by, patience->count() > 0 ? kWaitsLonger : kWaits);
     (*opened)->flush();
     return code;
   }

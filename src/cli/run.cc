@@ -161,8 +161,10 @@ Result<holder::RunRequest> parse_run(Session& session) {
 int wave_off(Session& session, const holder::RunRequest& request, const holder::WavedOff& off,
              int code) {
   if (request.held.what == holder::OnHeld::Fail) return session.held(off.by, "--on-held wait");
+  const std::string all =
+      request.others.empty() ? "" : cat("none of ", request.others.size() + 1, " is free; ");
   session.skipped(
-      cat("skipped: ", describe_holder(off.by.lease, session.clock()),
+      cat("skipped: ", all, describe_holder(off.by.lease, session.clock()),
           request.held.what == holder::OnHeld::Skip ? "; --on-held wait waits for its end" : ""),
       off.by.lease);
   return code;

@@ -115,7 +115,10 @@ int forget_targets(Session& session, app::Opened& opened, const guard::Pass& pas
       return session.fail(told.error());
     }
     session.say(cat(quoted(*words), " is no longer sealed with ", quoted(pass.resource.text()),
-                    "; its fence stays as it is"));
+                    "; its fence stays as it is",
+                    words->starts_with("git:")
+                        ? ". All branches of a repository share it: none of them is sealed any more"
+                        : ""));
   }
   return code;
 }
