@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -143,10 +144,13 @@ bool FixedFile::overwrite(const std::string& path, std::string_view content) {
                       static_cast<ssize_t>(content.size());
 }
 
+// The number and nothing else. Who asks for a file's times makes the next write to it change them by
+// less than a clock's tick, and then every sync of it writes its inode, too (Linux 6.13 and later):
+// a commit took half as long again.
 std::optional<FileId> file_id(const std::string& path) {
-  struct stat file {};
-  if (::stat(path.c_str(), &file) != 0) return std::nullopt;
-  return FileId{file.st_dev, file.st_ino};
+  struct statx file {};
+  if (::statx(AT_FDCWD, path.c_str(), 0, STATX_INO, &file) != 0) return std::nullopt;
+  return FileId{::makedev(file.stx_dev_major, file.stx_dev_minor), file.stx_ino};
 }
 
 void remove_file(const std::string& path) { ::unlink(path.c_str()); }
