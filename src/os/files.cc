@@ -144,9 +144,9 @@ bool FixedFile::overwrite(const std::string& path, std::string_view content) {
                       static_cast<ssize_t>(content.size());
 }
 
-// The number and nothing else. Who asks for a file's times makes the next write to it change them by
-// less than a clock's tick, and then every sync of it writes its inode, too (Linux 6.13 and later):
-// a commit took half as long again.
+// The number and nothing else. Who asks for a file's times makes the next write to it change them
+// by less than a clock's tick, and then every sync of it writes its inode, too (Linux 6.13 and
+// later): a commit took half as long again.
 std::optional<FileId> file_id(const std::string& path) {
   struct statx file {};
   if (::statx(AT_FDCWD, path.c_str(), 0, STATX_INO, &file) != 0) return std::nullopt;

@@ -101,7 +101,7 @@ Result<std::unique_ptr<SqliteStore>> SqliteStore::open(const SqliteOptions& opti
   const auto created = make_file(options);
   if (!created) return created.error();
   std::unique_ptr<SqliteStore> store(new SqliteStore(options, clock));
-  auto db = store->borrow();
+  auto db = store->borrow(Use::Write);
   if (!db) return db.error();
   store->entered_file_ = os::file_id(options.path);
   if ((*db)->moved() || !store->entered_file_) return store->moved_error();
@@ -114,14 +114,26 @@ Result<std::unique_ptr<SqliteStore>> SqliteStore::open(const SqliteOptions& opti
   return store;
 }
 
-Result<SqliteStore::Borrowed> SqliteStore::borrow() {
+// Every commit empties the page caches of all connections but its own: so commits keep to one, and
+// who only reads leaves it to them, if the process is here to stay. Null: open another.
+std::unique_ptr<Database> SqliteStore::take_idle(Use use) {
+  const auto wanted = std::ranges::find_if(
+      idle_, [&](const auto& db) { return (db.get() == writer_) == (use == Use::Write); });
+  const bool spares = use == Use::Read && batches_ > kBatchesOfAStayer && open_ < kMostConnections;
+  const auto found = wanted == idle_.end() && !spares ? idle_.begin() : wanted;
+  if (found == idle_.end()) return nullptr;
+  auto db = std::move(*found);
+  idle_.erase(found);
+  return db;
+}
+
+Result<SqliteStore::Borrowed> SqliteStore::borrow(Use use) {
   std::optional<Borrowed> borrowed;
   {
     MutexLock lock(mutex_);
     while (idle_.empty() && open_ >= kMostConnections) returned_.wait(lock);
-    if (!idle_.empty()) {
-      auto db = std::move(idle_.back());
-      idle_.pop_back();
+    if (auto db = take_idle(use)) {
+      if (use == Use::Write) writer_ = db.get();
       borrowed.emplace(*this, std::move(db));
     } else {
       ++open_;
@@ -140,6 +152,10 @@ Result<SqliteStore::Borrowed> SqliteStore::borrow() {
         --open_;
       }
       return entered_file_ && !in_place() ? moved_error() : db.error();
+    }
+    if (use == Use::Write) {
+      const MutexLock lock(mutex_);
+      writer_ = db->get();
     }
     borrowed.emplace(*this, std::move(*db));
     // A file that took the place of the one that was entered was never looked at: its life, its
@@ -169,6 +185,7 @@ void SqliteStore::give_back(std::unique_ptr<Database> connection, bool healthy) 
       idle_.push_back(std::move(connection));
     } else {
       --open_;
+      if (writer_ == connection.get()) writer_ = nullptr;
     }
   }
   // The view looks at memory that goes with the last connection.
@@ -201,7 +218,7 @@ Result<Reading> SqliteStore::read(const std::vector<std::string>& keys) {
 
 // In one transaction: the records are of one moment. What did not change meanwhile is kept.
 Result<std::vector<Row>> SqliteStore::read_rows(const std::vector<std::string>& keys) {
-  auto db = borrow();
+  auto db = borrow(Use::Read);
   if (!db) return db.error();
   ReadTransaction transaction(*db);
   if (auto begun = transaction.begin(); !begun) return begun.error();
@@ -225,7 +242,7 @@ Result<std::vector<Row>> SqliteStore::read_rows(const std::vector<std::string>& 
 }
 
 Result<Reading> SqliteStore::scan(const ScanRange& range) {
-  auto db = borrow();
+  auto db = borrow(Use::Read);
   if (!db) return db.error();
   const Moment moment(boots_, clock_.mono().time_since_epoch());
   Reading out{.entries = {}, .store_wall = clock_.wall(), .store_time = moment.now()};
@@ -272,7 +289,7 @@ void SqliteStore::run_batch(const std::vector<Pending*>& batch) {
 // A commit whose sync failed is unknown, and its pages in the cache are not to be believed: the
 // connection is closed, and the next one copies the log into the file before anything else.   G11
 Status SqliteStore::commit_batch(const std::vector<Pending*>& batch, bool& unknown) {
-  auto db = borrow();
+  auto db = borrow(Use::Write);
   if (!db) return db.error();
   bool wants_sync = false;
   for (const Pending* pending : batch) wants_sync |= pending->sync == Sync::Durable;
@@ -348,7 +365,7 @@ Result<std::vector<Finding>> SqliteStore::examine() {
 }
 
 Result<std::uint64_t> SqliteStore::revision() {
-  auto db = borrow();
+  auto db = borrow(Use::Read);
   if (!db) return db.error();
   ReadTransaction transaction(*db);
   if (auto begun = transaction.begin(); !begun) return begun.error();
@@ -359,7 +376,7 @@ Result<std::uint64_t> SqliteStore::revision() {
 }
 
 Status SqliteStore::accept() {
-  auto db = borrow();
+  auto db = borrow(Use::Read);
   if (!db) return db.error();
   return accept_copy(**db);
 }

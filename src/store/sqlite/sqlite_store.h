@@ -60,7 +60,9 @@ class SqliteStore final : public Store, public ManyCommits {
   class ReadTransaction;
 
   SqliteStore(SqliteOptions options, const Clock& clock);
-  Result<Borrowed> borrow();
+  enum class Use { Read, Write };
+  Result<Borrowed> borrow(Use use);
+  std::unique_ptr<Database> take_idle(Use use) REQUIRES(mutex_);
   void give_back(std::unique_ptr<Database> connection, bool healthy);
   Error moved_error() const;
 
@@ -92,6 +94,7 @@ class SqliteStore final : public Store, public ManyCommits {
   std::condition_variable_any returned_;
   std::vector<std::unique_ptr<Database>> idle_ GUARDED_BY(mutex_);
   std::size_t open_ GUARDED_BY(mutex_) = 0;
+  const Database* writer_ GUARDED_BY(mutex_) = nullptr;  // of the last commit; may be lent
 
   View view_;
   Combiner<Pending> commits_;
