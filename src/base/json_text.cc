@@ -1,5 +1,7 @@
 #include "base/json_text.h"
 
+#include <algorithm>
+
 namespace stint {
 
 namespace {
@@ -21,14 +23,19 @@ void append_escaped(std::string& out, char c) {
   out += kHex[static_cast<unsigned char>(c) & 15U];
 }
 
+bool needs_escape(char c) { return c == '"' || c == '\\' || static_cast<unsigned char>(c) < 0x20; }
+
+// Run by run: hardly anything in a record needs an escape.
 void append_quoted(std::string& out, std::string_view text) {
   out += '"';
-  for (const char c : text) {
-    if (c == '"' || c == '\\' || static_cast<unsigned char>(c) < 0x20) {
-      append_escaped(out, c);
-    } else {
-      out += c;
-    }
+  while (!text.empty()) {
+    const auto* const stop = std::find_if(text.begin(), text.end(), needs_escape);
+    const auto plain = static_cast<std::size_t>(stop - text.begin());
+    out.append(text.data(), plain);
+    text.remove_prefix(plain);
+    if (text.empty()) break;
+    append_escaped(out, text.front());
+    text.remove_prefix(1);
   }
   out += '"';
 }
