@@ -44,7 +44,8 @@ Status DirQueue::configure(const api::QueueConfig& config) {
   if (auto ok = core::check_limits(config.limits); !ok) return ok;
   auto here = folder(config.name, true);
   if (!here) return here.error();
-  const int error = here->write("queue.txt", encode(notes_of(config.limits)), nonce());
+  int error = here->write("queue.txt", encode(notes_of(config.limits)), nonce());
+  if (error == 0) error = open_rolling(*here);
   if (error == 0) return {};
   return os::file_error("writing queue.txt", error);
 }
@@ -237,10 +238,11 @@ Result<std::optional<api::ClaimAnswer>> DirQueue::try_claim(const QueueFolder& f
                                                             const api::ClaimRequest& request,
                                                             const std::string& name) {
   using Answer = std::optional<api::ClaimAnswer>;
-  const auto place = parse_place("queue", "", name.substr(6));
+  const bool later = name.starts_with("later/");
+  const auto place = parse_place(later ? "later" : "queue", "", name.substr(6));
   if (!place || !folder.there(place->path)) return Answer();
   auto id = core::ItemId::parse(cat(request.queue.text(), "-", place->suffix));
-  if (strange(folder, id.has_value(), *place)) {
+  if (!later && strange(folder, id.has_value(), *place)) {
     adopt(folder, request.queue, name.substr(6));
     return Answer();
   }
@@ -300,7 +302,7 @@ Result<std::optional<api::ClaimAnswer>> DirQueue::try_claim(const QueueFolder& f
 std::optional<std::string> DirQueue::kept_name(const core::QueueName& queue) {
   const MutexLock lock(mutex_);
   Shelf& shelf = shelves_[queue.text()];
-  if (shelf.names.empty() || clock_.mono() >= shelf.looked + kNamesKept) return std::nullopt;
+  if (shelf.names.empty() || clock_.mono() >= shelf.names_until) return std::nullopt;
   std::size_t pick = 0;
   if (shelf.contention > 0) {
     const std::string first = shelf.names.front().substr(0, kPriorityLetters);
@@ -313,10 +315,11 @@ std::optional<std::string> DirQueue::kept_name(const core::QueueName& queue) {
   return name;
 }
 
-void DirQueue::keep_names(const core::QueueName& queue, const std::vector<std::string>& names) {
+void DirQueue::keep_names(const core::QueueName& queue, const std::vector<std::string>& names,
+                          MonoTime start) {
   const MutexLock lock(mutex_);
   Shelf& shelf = shelves_[queue.text()];
-  shelf.looked = clock_.mono();
+  shelf.names_until = after(start, kNamesKept);
   shelf.names.assign(names.begin(),
                      names.begin() + static_cast<std::ptrdiff_t>(std::min(names.size(), kNames)));
 }
@@ -327,10 +330,15 @@ void DirQueue::look_anew(const core::QueueName& queue) {
   shelves_[queue.text()].names.clear();
 }
 
+// So long after what was begun at `start`; what takes long is done the more seldom.
+MonoTime DirQueue::after(MonoTime start, Millis least) const {
+  const MonoTime now = clock_.mono();
+  return now + std::max<Nanos>(least, 2 * (now - start));
+}
+
 bool DirQueue::tend_is_due(const core::QueueName& queue) {
   const MutexLock lock(mutex_);
-  const auto tended = shelves_[queue.text()].tended;
-  return !tended || clock_.mono() >= *tended + kTendEvery;
+  return clock_.mono() >= shelves_[queue.text()].tend_at;
 }
 
 // From what the last look found. Empty: look.
@@ -355,16 +363,20 @@ Result<api::ClaimAnswer> DirQueue::claim(const api::ClaimRequest& request) {
   if (auto known = config(request.queue); !known) return known.error();
   auto here = folder(request.queue);
   if (!here) return here.error();
-  if (!tend_is_due(request.queue)) {
-    auto claimed = claim_kept(*here, request);
-    if (!claimed) return claimed.error();
-    if (*claimed) return std::move(**claimed);
+  std::optional<Result<api::Tended>> tended;
+  if (tend_is_due(request.queue)) {
+    tended = tend(request.queue);
+    if (!*tended) return tended->error();
   }
-  auto tended = tend(request.queue);
-  if (!tended) return tended.error();
+  auto kept = claim_kept(*here, request);
+  if (!kept) return kept.error();
+  if (*kept) return std::move(**kept);
+  if (!tended) tended = tend(request.queue);
+  if (!*tended) return tended->error();
   for (int looks = 0; looks < kMostListings; ++looks) {
+    const MonoTime start = clock_.mono();
     const std::vector<std::string> names = claimable(*here, request.queue);
-    keep_names(request.queue, names);
+    keep_names(request.queue, names, start);
     auto claimed = claim_kept(*here, request);
     if (!claimed) return claimed.error();
     if (*claimed) return std::move(**claimed);
@@ -379,9 +391,25 @@ Result<api::ClaimAnswer> DirQueue::claim(const api::ClaimRequest& request) {
       if (*claimed) return std::move(**claimed);
     }
   }
+  auto reserved = claim_reserved(*here, request);
+  if (!reserved) return reserved.error();
+  if (*reserved) return std::move(**reserved);
   // Nothing seen is not nothing there.
   if (auto ok = here->sound(); !ok) return ok.error();
-  return api::ClaimAnswer(api::EmptyQueue{.next_in = tended->next_in});
+  return api::ClaimAnswer(api::EmptyQueue{.next_in = (*tended)->next_in});
+}
+
+// What an operator has given to somebody stands in later/, for that one to take up, until the
+// others may have it.
+Result<std::optional<api::ClaimAnswer>> DirQueue::claim_reserved(const QueueFolder& folder,
+                                                                 const api::ClaimRequest& request) {
+  for (const std::string& name : folder.list("later")) {
+    const auto place = parse_place("later", "", name);
+    if (!place || !folder.there(note_path(*place, place->epoch.number(), "order"))) continue;
+    auto claimed = try_claim(folder, request, place->path);
+    if (!claimed || *claimed) return claimed;
+  }
+  return std::optional<api::ClaimAnswer>();
 }
 
 // What stands in queue/, in order. Files of strangers are adopted on the way, and have their names
@@ -413,10 +441,7 @@ bool DirQueue::needs_tending(const QueueFolder& folder, const core::ItemId& id,
 
 Result<api::Tended> DirQueue::tend(const core::QueueName& queue) {
   api::Tended tended;
-  {
-    const MutexLock lock(mutex_);
-    shelves_[queue.text()].tended = clock_.mono();
-  }
+  const MonoTime start = clock_.mono();
   auto here = folder(queue);
   if (!here) return here.error();
   auto now = server_now(*here);
@@ -452,6 +477,8 @@ Result<api::Tended> DirQueue::tend(const core::QueueName& queue) {
   }
   roll_all_forward(*here);
   if (auto ok = here->sound(); !ok) return ok.error();
+  const MutexLock lock(mutex_);
+  shelves_[queue.text()].tend_at = after(start, kTendEvery);
   return tended;
 }
 

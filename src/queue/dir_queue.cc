@@ -369,7 +369,9 @@ Result<api::ItemAnswer> DirQueue::release(const api::ItemRef& ref) {
 
 // Everything that a completion brings, at `making`; not in place yet.
 int DirQueue::stage(const QueueFolder& folder, const Seen& seen, const api::Completion& completion,
-                    const std::vector<core::ItemLimits>& limits, const std::string& making) {
+                    const std::vector<core::ItemLimits>& limits, const std::string& making,
+                    std::vector<core::ItemId>& follow_ups) {
+  follow_ups.clear();
   int error = folder.make(making);
   if (error == 0 && completion.result) {
     error = folder.write(cat(making, "/result"), *completion.result, nonce());
@@ -388,6 +390,7 @@ int DirQueue::stage(const QueueFolder& folder, const Seen& seen, const api::Comp
     const std::string name = cat(making, "/then.", id->suffix(), ".", next.queue.text());
     error = folder.write(cat(name, ".put"), encode(put), nonce());
     if (error == 0) error = folder.write(name, next.payload, nonce());
+    follow_ups.push_back(*id);
   }
   if (error == 0) {
     error = folder.write(cat(making, "/digest"), api::digest_of(completion), nonce());
@@ -408,31 +411,35 @@ Result<api::ItemAnswer> DirQueue::complete(const api::Completion& completion) {
   const std::string stem = stem_of(id.suffix(), completion.ref.epoch);
   bool second = false;
   std::string making;
+  std::vector<core::ItemId> follow_ups;
   std::optional<std::uint64_t> turn;  // under which it is staged
   auto here = folder(id.queue());
-  const Before staged{.at_leisure =
-                          [&](const QueueFolder& to, const Seen& seen, const core::ItemChange&) {
-                            if (!making.empty())
-                              to.remove_all(making);  // of a try that came to nothing
-                            making = cat("tmp/", nonce(), ".stage");
-                            const int error = stage(to, seen, completion, limits, making);
-                            if (error != 0 || completion.then.empty()) return error;
-                            return mark_rolling(to, stem);
-                          },
-                      .in_turn =
-                          [&](const QueueFolder& to, const Seen& seen, const core::ItemChange&) {
-                            turn = seen.place.state == core::ItemState::Claimed
-                                       ? std::optional(seen.place.turn)
-                                       : std::nullopt;
-                            return put_stage(to, seen, making, second);
-                          }};
+  const Before staged{
+      .at_leisure =
+          [&](const QueueFolder& to, const Seen& seen, const core::ItemChange&) {
+            if (!making.empty()) to.remove_all(making);  // of a try that came to nothing
+            making = cat("tmp/", nonce(), ".stage");
+            const int error = stage(to, seen, completion, limits, making, follow_ups);
+            if (error != 0 || completion.then.empty()) return error;
+            return mark_rolling(to, stem);
+          },
+      .in_turn =
+          [&](const QueueFolder& to, const Seen& seen, const core::ItemChange&) {
+            turn = seen.place.state == core::ItemState::Claimed ? std::optional(seen.place.turn)
+                                                                : std::nullopt;
+            return put_stage(to, seen, making, second);
+          }};
   auto done =
       answer(id, core::CompleteItem{completion.ref.epoch, api::digest_of(completion)}, staged);
   if (here && !making.empty()) here->remove_all(making);
   if (!done || !std::holds_alternative<api::ItemDone>(*done)) return done;
   if (here) {
-    const bool ours = turn && !std::get<api::ItemDone>(*done).repeated;
-    if (!ours || !name_stage(*here, stem, *turn)) settle_stage(*here, stem);
+    const bool repeated = std::get<api::ItemDone>(*done).repeated;
+    // What was told as done once may never have been synced.
+    if (const int error = repeated ? here->sync_parent(cat("done/", stem)) : 0; error != 0) {
+      return Error{Code::UnknownOutcome, fault("completing an item", error).message};
+    }
+    if (repeated || !turn || !name_stage(*here, stem, *turn)) settle_stage(*here, stem);
     move_follow_ups(*here, stem);
   }
   if (second) {
@@ -442,6 +449,7 @@ Result<api::ItemAnswer> DirQueue::complete(const api::Completion& completion) {
   }
   if (!std::get<api::ItemDone>(*done).repeated) {
     ++completions_;
+    std::get<api::ItemDone>(*done).follow_ups = std::move(follow_ups);
     record(id, "item_completed", std::get<api::ItemDone>(*done).item.item);
   }
   return done;

@@ -100,7 +100,8 @@ class DirQueue final : public api::Queue {
   void note_stale(const core::ItemId& id, const core::ItemVerb& verb, core::ItemCause cause,
                   const core::Item* item);
   int stage(const QueueFolder& folder, const Seen& seen, const api::Completion& completion,
-            const std::vector<core::ItemLimits>& limits, const std::string& making);
+            const std::vector<core::ItemLimits>& limits, const std::string& making,
+            std::vector<core::ItemId>& follow_ups);
   static int put_stage(const QueueFolder& folder, const Seen& seen, const std::string& making,
                        bool& second);
   static int read_staged(const QueueFolder& folder, const std::string& stem, std::string_view what,
@@ -122,11 +123,15 @@ class DirQueue final : public api::Queue {
                                                     const api::ClaimRequest& request,
                                                     const std::string& name);
   std::optional<std::string> kept_name(const core::QueueName& queue);
-  void keep_names(const core::QueueName& queue, const std::vector<std::string>& names);
+  void keep_names(const core::QueueName& queue, const std::vector<std::string>& names,
+                  MonoTime start);
+  MonoTime after(MonoTime start, Millis least) const;
   void look_anew(const core::QueueName& queue);
   bool tend_is_due(const core::QueueName& queue);
   Result<std::optional<api::ClaimAnswer>> claim_kept(const QueueFolder& folder,
                                                      const api::ClaimRequest& request);
+  Result<std::optional<api::ClaimAnswer>> claim_reserved(const QueueFolder& folder,
+                                                         const api::ClaimRequest& request);
   std::vector<std::string> claimable(const QueueFolder& folder, const core::QueueName& queue);
   bool needs_tending(const QueueFolder& folder, const core::ItemId& id, const Place& place);
   api::QueueItem view_of(const Seen& seen) const;
@@ -149,10 +154,10 @@ class DirQueue final : public api::Queue {
 
   // What this process saw of a queue just now.
   struct Shelf {
-    MonoTime looked{};
     std::vector<std::string> names;  // that may be claimed, in order
+    MonoTime names_until{};          // after that they are too old
     int contention = 0;              // so many claims more, others are to be expected
-    std::optional<MonoTime> tended;
+    MonoTime tend_at{};              // not before that
   };
 
   mutable Mutex mutex_;

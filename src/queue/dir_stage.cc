@@ -17,6 +17,7 @@ int DirQueue::put_stage(const QueueFolder& folder, const Seen& seen, const std::
   const int error = folder.root().rename(making, stage);
   if (error == 0) return folder.sync_parent(stage);
   if (error != ENOTEMPTY && error != EEXIST) return error;
+  if (const int failed = folder.sync_parent(stage); failed != 0) return failed;
   std::string mine;
   std::string there;
   int failed = folder.read(cat(making, "/digest"), mine);
@@ -46,6 +47,7 @@ std::string DirQueue::stage_of(const QueueFolder& folder, const std::string& ste
 // From done/ on there is one stage, without a turn; the others are rubbish.
 void DirQueue::settle_stage(const QueueFolder& folder, const std::string& stem) {
   const std::string plain = cat("staged/", stem);
+  if (folder.there(plain)) return;
   const std::string best = stage_of(folder, stem);
   // What could not be looked at is not "not there": another may be the one that counts.   G10
   if (!folder.sound()) return;
@@ -106,7 +108,9 @@ bool DirQueue::move_follow_up(const QueueFolder& folder, const std::string& path
   return error == 0 || (error == ENOENT && !folder.there(path) && folder.sound());
 }
 
+// Of what somebody else has completed: it survives a power cut before its follow-ups do.
 void DirQueue::roll_forward(const QueueFolder& folder, const std::string& stem) {
+  if (folder.sync_parent(cat("done/", stem)) != 0) return;
   settle_stage(folder, stem);
   move_follow_ups(folder, stem);
 }
@@ -122,7 +126,10 @@ int DirQueue::open_rolling(const QueueFolder& folder) {
   int error = folder.make(making);
   for (const std::string& name : folder.list("staged")) {
     const auto words = split(name, '.');  // ITEM.eN, or ITEM.eN.TURN
-    if (error != 0 || words.size() < 2) continue;
+    const bool brings = std::ranges::any_of(folder.list(cat("staged/", name)), [](const auto& one) {
+      return one.starts_with("then.");
+    });
+    if (error != 0 || words.size() < 2 || !brings) continue;
     error = folder.mark(cat(making, "/", words[0], ".", words[1]));
   }
   if (error == 0) error = folder.fault();
@@ -151,14 +158,15 @@ void DirQueue::roll_all_forward(const QueueFolder& folder) {
   }
 }
 
-// The completion can no longer happen: its item was claimed again, or dropped.
+// The completion can no longer happen: its item was claimed again, or dropped, or it failed.
 bool DirQueue::came_to_nothing(const QueueFolder& folder, const std::string& stem) const {
   const auto staged = parse_place("done", "", stem);
   if (!staged) return false;
   const bool known = folder.there(cat("about/", staged->suffix, "/put"));
   const auto place = known ? find(folder, staged->suffix) : std::nullopt;
   if (!folder.sound()) return false;
-  return !known || (place && place->epoch > staged->epoch);
+  const bool said = place && place->state == core::ItemState::Failed;
+  return !known || said || (place && place->epoch > staged->epoch);
 }
 
 // Before an item leaves done/: all that its completion brought has its own name. EBUSY: it cannot
@@ -170,7 +178,9 @@ int DirQueue::finish(const QueueFolder& folder, const Seen& seen) {
   os::Directory stage;
   std::vector<std::string> left;
   int error = folder.root().open_directory(cat("staged/", stem), stage);
-  if (error == ENOENT) return 0;  // it brought nothing
+  if (folder.fault() != 0) return folder.fault();
+  // It brought nothing; or it did, and that could not be given its last name.
+  if (error == ENOENT) return folder.there(cat("rolling/", stem)) ? EBUSY : folder.fault();
   if (error == 0) error = stage.list(left);
   if (error != 0) return error;
   const bool waits = std::ranges::any_of(left, [&](const std::string& name) {

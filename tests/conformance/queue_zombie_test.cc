@@ -67,7 +67,7 @@ TEST_P(QueueZombies, EveryVerbOfAStaleEpochLeavesTheRecordAsItIs) {
   // Each of them is on record: a line for the first, the others counted.
   const auto said = kinds(id);
   EXPECT_TRUE(std::ranges::find(said, "item_refused_stale") != said.end());
-  EXPECT_GE(client_.local.traffic().stale, 14U);
+  EXPECT_GE(client_.local->traffic().stale, 14U);
 }
 
 // river#1302: the janitor decides, a completion lands, the janitor writes. Both orders.
@@ -88,6 +88,7 @@ TEST_P(QueueZombies, AJanitorThatComesLateFindsTheCompletion) {
 // The same in one breath: between what the janitor read and what it writes.
 // EVIDENCE-OF: G8
 TEST_P(QueueZombies, ACompletionBetweenTheJanitorsLookAndItsWriteStands) {
+  SKIP_FILES();
   const auto id = put("x", always());
   const auto mine = claim("ann", brief());
   ASSERT_TRUE(mine);
@@ -146,6 +147,7 @@ TEST_P(QueueZombies, AZombiesHeartbeatDoesNotProlongItsSuccessor) {
 
 // EVIDENCE-OF: G3
 TEST_P(QueueZombies, AClaimThatRunsOutBetweenTheLookAndTheWriteIsNotRenewed) {
+  SKIP_FILES();
   const auto id = put("x", always());
   const auto mine = claim("ann", brief());
   ASSERT_TRUE(mine);
@@ -159,6 +161,7 @@ TEST_P(QueueZombies, AClaimThatRunsOutBetweenTheLookAndTheWriteIsNotRenewed) {
 // A read that says no does not say that it was always so.
 // EVIDENCE-OF: G10
 TEST_P(QueueZombies, ACompletionWithoutAnAnswerStaysUnknownWhenTheItemHasMovedOn) {
+  SKIP_FILES();
   const auto id = put("x", always());
   const auto mine = claim();
   ASSERT_TRUE(mine);

@@ -20,6 +20,7 @@ class DirSite final : public Site {
     CHECK(store.has_value(), store.has_value() ? "" : store.error().message.c_str());
     return std::move(*store);
   }
+  std::string queue_directory() const override { return directory_.path() + "/queues"; }
   const Clock& clock() const override { return clock_; }
   void tick() override { os::pause_for(Millis(2)); }
   Millis short_ttl() const override { return Millis(300); }

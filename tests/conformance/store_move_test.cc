@@ -167,7 +167,7 @@ TEST_P(StoreMove, CutShortAnywhereItGivesNoGrantAndGoesOnWhenStartedAgain) {
 TEST_P(StoreMove, QueuesAndItemsGoAlongUnlessOneIsClaimed) {
   const auto here = GetParam().make();
   const auto there = other();
-  QueueClient old(*here);
+  QueueClient old(*here, false);
   const auto put = [&](const std::string& payload, Millis delay = {}) {
     return old.queue.put({.queue = queue_name("q"),
                           .payload = payload,
@@ -209,7 +209,7 @@ TEST_P(StoreMove, QueuesAndItemsGoAlongUnlessOneIsClaimed) {
                                        .id = {},
                                        .to = {},
                                        .hold = {}}));
-  QueueClient next(*there);
+  QueueClient next(*there, false);
   const auto counts = next.queue.count(queue_name("q")).value();
   EXPECT_EQ(counts.ready, 1U);
   EXPECT_EQ(counts.waiting, 2U);
@@ -235,7 +235,7 @@ TEST_P(StoreMove, QueuesAndItemsGoAlongUnlessOneIsClaimed) {
 TEST_P(StoreMove, ALateResultIsNotTakenByAStoreThatWasLeft) {
   const auto here = GetParam().make();
   const auto there = other();
-  QueueClient old(*here);
+  QueueClient old(*here, false);
   const Millis brief = std::max(here->short_ttl(), old.base.leases.smallest_ttl());
   const auto id = old.queue
                       .put({.queue = queue_name("q"),
@@ -258,7 +258,7 @@ TEST_P(StoreMove, ALateResultIsNotTakenByAStoreThatWasLeft) {
       here->eventually([&] { return old.queue.tend(queue_name("q")).value().parked == 1; }));
   ASSERT_TRUE(move(*old.base.store, *there->open()));
   EXPECT_FALSE(old.queue.complete({{id, Token(1)}, "late", {}})) << "it would be lost there";
-  QueueClient next(*there);
+  QueueClient next(*there, false);
   EXPECT_TRUE(std::holds_alternative<api::ItemDone>(
       next.queue.complete({{id, Token(1)}, "late", {}}).value()));
 }
@@ -267,7 +267,7 @@ TEST_P(StoreMove, ALateResultIsNotTakenByAStoreThatWasLeft) {
 TEST_P(StoreMove, WhatFallsDueInAStoreThatWasLeftIsNotMadeReadyThere) {
   const auto here = GetParam().make();
   const auto there = other();
-  QueueClient old(*here);
+  QueueClient old(*here, false);
   const Millis soon = std::max(here->short_ttl(), old.base.leases.smallest_ttl());
   ASSERT_TRUE(old.queue.put({.queue = queue_name("q"),
                              .payload = "x",
@@ -283,7 +283,7 @@ TEST_P(StoreMove, WhatFallsDueInAStoreThatWasLeftIsNotMadeReadyThere) {
   EXPECT_TRUE(here->eventually([&] { return here->clock().mono() > moved_at + 2 * soon; }));
   (void)old.queue.tend(queue_name("q"));
   EXPECT_EQ(old.queue.count(queue_name("q")).value().ready, 0U);
-  QueueClient next(*there);
+  QueueClient next(*there, false);
   EXPECT_TRUE(there->eventually([&] {
     const auto got = next.queue.claim({queue_name("q"), owner("w"), next.base.claim()});
     return got && std::holds_alternative<api::ClaimedItem>(*got);

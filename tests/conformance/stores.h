@@ -38,6 +38,8 @@ class Site {
   virtual void tick() = 0;
   // The verbs are asked for over HTTP, of a server on the store.
   virtual bool served() const { return false; }
+  // Where the queues are plain files, and not records of the store; empty: they are.
+  virtual std::string queue_directory() const { return {}; }
   // Short enough to wait for, long enough that nothing between two lines of a test outlasts it.
   virtual Millis short_ttl() const = 0;
 

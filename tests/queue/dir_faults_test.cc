@@ -175,6 +175,27 @@ TEST_F(DirQueueTest, AJanitorThatLookedBeforeACheckpointComesTooLate) {
   EXPECT_TRUE(done(queue_.complete(completion(ref(*mine)))));
 }
 
+// A claim of a large queue must not list it each time.
+TEST_F(DirQueueTest, WhatALookHasFoundServesTheNextClaimsToo) {
+  for (int i = 0; i < 100; ++i) put(cat(i));
+  std::set<std::string> got;
+  for (int i = 0; i < 100; ++i) {
+    const auto mine = claim();
+    ASSERT_TRUE(mine);
+    got.insert(mine->item.payload.value());
+    if (i != 50) continue;
+    // What is put meanwhile with a higher priority comes first all the same.
+    api::PutRequest urgent = put_request(name(), "urgent", {});
+    urgent.priority = 9;
+    ASSERT_TRUE(queue_.put(urgent));
+    const auto next = claim();
+    ASSERT_TRUE(next);
+    EXPECT_EQ(next->item.payload, "urgent");
+  }
+  EXPECT_EQ(got.size(), 100U);
+  EXPECT_FALSE(claim());
+}
+
 // Killed between what it wrote beside the claim and the rename: it has said nothing.
 // EVIDENCE-OF: G8 G10
 TEST_F(DirQueueTest, AWordWithoutItsRenameCountsForNothing) {

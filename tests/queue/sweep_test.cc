@@ -102,6 +102,78 @@ TEST(QueueSweep, OnADirectoryTheCompletionComesFirstAndTheRestRollsForward) {
   sweep_completion(scene, mount + "/queues");
 }
 
+// Who was killed does not come again: whoever claims next moves on what it has left.
+// EVIDENCE-OF: G10
+TEST(QueueSweep, OnADirectoryTheNextClaimMovesTheFollowUpsOn) {
+  SKIP_WITHOUT_STRACE();
+  DirectoryScene scene;
+  scene.id = json_field(scene.queue({"claim", "jobs", "--ttl", "1h", "--json"}).out, "id");
+  SweepPlan plan = scene.keep(completion(scene.id));
+  plan.blows = {Blow::Kill};
+  plan.most_points = full_sweep() ? 0 : kSlice;
+  plan.check = [&](const Strike&) -> std::string {
+    const bool completed =
+        json_field(scene.queue({"show", scene.id, "--json"}).out, "state") == "done";
+    const int code = scene.queue({"claim", "jobs"}).exit_code.value_or(-1);
+    if (code != (completed ? 0 : 3)) return cat("the next claim is answered ", code);
+    const int items = count_lines(scene.queue({"ls", "jobs"}).out, "jobs-");
+    return items == (completed ? 3 : 1) ? "" : cat(items, " items");
+  };
+  const auto report = sweep(plan);
+  ASSERT_TRUE(report) << report.error().message;
+  std::cout << report->text();
+  EXPECT_TRUE(report->failures.empty()) << report->failures.front();
+  EXPECT_GT(report->runs, 5);
+}
+
+// An operator's verb takes an item out of done/ only with all that its completion brought.
+// EVIDENCE-OF: G10
+TEST(QueueSweep, OnADirectoryAReplayLosesNoFollowUpToAFailingCall) {
+  SKIP_WITHOUT_STRACE();
+  DirectoryScene scene;
+  scene.id = json_field(scene.queue({"claim", "jobs", "--ttl", "1h", "--json"}).out, "id");
+  ASSERT_EQ(scene.stint(completion(scene.id)).exit_code, 0);
+  // As one leaves it who is killed right after the rename that counts.
+  const std::string queue = scene.live + "/jobs";
+  const std::string stem = cat(scene.id.substr(scene.id.rfind('-') + 1), ".e1");
+  const std::string stage = cat(queue, "/staged/", stem);
+  for (const auto& one : std::filesystem::directory_iterator(queue + "/queue")) {
+    const std::string suffix = one.path().stem().string();
+    std::filesystem::rename(one.path(), cat(stage, "/then.", suffix, ".jobs"));
+  }
+  std::filesystem::rename(stage, stage + ".5");
+  write_text(cat(queue, "/rolling/", stem), "");
+  SweepPlan plan = scene.keep({"queue", "replay", scene.id, "--why", "test"});
+  plan.blows = {Blow::Eio};
+  plan.most_points = full_sweep() ? 0 : 3 * kSlice;
+  plan.check = [&](const Strike&) -> std::string {
+    EXPECT_NE(scene.queue({"claim", "jobs"}).exit_code.value_or(-1), -1);
+    const int items = count_lines(scene.queue({"ls", "jobs"}).out, "jobs-");
+    return items == 3 ? "" : cat(items, " items");
+  };
+  const auto report = sweep(plan);
+  ASSERT_TRUE(report) << report.error().message;
+  std::cout << report->text();
+  EXPECT_TRUE(report->failures.empty()) << report->failures.front();
+  EXPECT_GT(report->runs, 5);
+}
+
+// What was told as done must survive a power cut, also if the one that did it was struck before its
+// sync.
+// EVIDENCE-OF: G10 G11
+TEST(QueueSweep, OnADirectoryARepeatedCompletionIsSyncedBeforeItIsTold) {
+  SKIP_WITHOUT_STRACE();
+  DirectoryScene scene;
+  scene.id = json_field(scene.queue({"claim", "jobs", "--ttl", "1h", "--json"}).out, "id");
+  ASSERT_EQ(scene.stint(completion(scene.id)).exit_code, 0);
+  const std::string trace = scene.stint.dir().file("trace");
+  Command again = scene.stint.command(completion(scene.id));
+  const std::vector<std::string> strace{"strace", "-f", "-y", "-e", "trace=fsync", "-o", trace};
+  again.argv.insert(again.argv.begin(), strace.begin(), strace.end());
+  ASSERT_EQ(run(again).exit_code, 0);
+  EXPECT_NE(read_text(trace).find("/jobs/done>"), std::string::npos) << read_text(trace);
+}
+
 // What was staged and then struck is rubbish: the same epoch completes with another result, unless
 // the first had been accepted. The one that was accepted is shown, with its own follow-up.
 // EVIDENCE-OF: G10

@@ -117,53 +117,33 @@ Result<std::unique_ptr<SqliteStore>> SqliteStore::open(const SqliteOptions& opti
 // Every commit empties the page caches of all connections but its own: so commits keep to one, and
 // who only reads leaves it to them, if the process is here to stay. Null: open another.
 std::unique_ptr<Database> SqliteStore::take_idle(Use use) {
-  const auto wanted = std::ranges::find_if(
-      idle_, [&](const auto& db) { return (db.get() == writer_) == (use == Use::Write); });
   const bool spares = use == Use::Read && batches_ > kBatchesOfAStayer && open_ < kMostConnections;
-  const auto found = wanted == idle_.end() && !spares ? idle_.begin() : wanted;
-  if (found == idle_.end()) return nullptr;
+  // The last that was used is the warmest.
+  auto found = idle_.rend();
+  for (auto db = idle_.rbegin(); db != idle_.rend(); ++db) {
+    const bool wanted = (db->get() == writer_) == (use == Use::Write);
+    if (wanted || (!spares && found == idle_.rend())) found = db;
+    if (wanted) break;
+  }
+  if (found == idle_.rend()) return nullptr;
   auto db = std::move(*found);
-  idle_.erase(found);
+  idle_.erase(std::next(found).base());
   return db;
 }
 
 Result<SqliteStore::Borrowed> SqliteStore::borrow(Use use) {
-  std::optional<Borrowed> borrowed;
+  std::unique_ptr<Database> idle;
   {
     MutexLock lock(mutex_);
     while (idle_.empty() && open_ >= kMostConnections) returned_.wait(lock);
-    if (auto db = take_idle(use)) {
-      if (use == Use::Write) writer_ = db.get();
-      borrowed.emplace(*this, std::move(db));
-    } else {
-      ++open_;
-    }
+    idle = take_idle(use);
+    if (!idle) ++open_;
   }
-  if (borrowed) {
-    if ((*borrowed)->log_taken_away()) {
-      borrowed->spoil();
-      return moved_error();
-    }
-  } else {
-    auto db = Database::open(options_.path, options_.busy);
-    if (!db) {
-      {
-        const MutexLock lock(mutex_);
-        --open_;
-      }
-      return entered_file_ && !in_place() ? moved_error() : db.error();
-    }
-    if (use == Use::Write) {
-      const MutexLock lock(mutex_);
-      writer_ = db->get();
-    }
-    borrowed.emplace(*this, std::move(*db));
-    // A file that took the place of the one that was entered was never looked at: its life, its
-    // boots.
-    if (entered_file_ && ((*borrowed)->moved() || !in_place())) {
-      borrowed->spoil();
-      return moved_error();
-    }
+  auto borrowed = idle ? lend(std::move(idle)) : open_another();
+  if (!borrowed) return borrowed.error();
+  if (use == Use::Write) {
+    const MutexLock lock(mutex_);
+    writer_ = &**borrowed;
   }
   // Also one that lay idle while another's sync failed.
   if (const std::uint64_t failed = failed_syncs_; failed != copied_after_) {
@@ -173,7 +153,42 @@ Result<SqliteStore::Borrowed> SqliteStore::borrow(Use use) {
     }
     copied_after_ = failed;
   }
-  return std::move(*borrowed);
+  return borrowed;
+}
+
+Result<SqliteStore::Borrowed> SqliteStore::lend(std::unique_ptr<Database> idle) {
+  Borrowed borrowed(*this, std::move(idle));
+  if (!borrowed->log_taken_away()) return borrowed;
+  borrowed.spoil();
+  return moved_error();
+}
+
+// It is counted already.
+Result<SqliteStore::Borrowed> SqliteStore::open_another() {
+  auto db = Database::open(options_.path, options_.busy);
+  if (!db) {
+    std::unique_ptr<Database> idle;
+    {
+      const MutexLock lock(mutex_);
+      --open_;
+      if (!idle_.empty()) {
+        idle = std::move(idle_.back());
+        idle_.pop_back();
+      }
+    }
+    // No more files may be open, say: the one that was to be spared will do.
+    if (idle) return lend(std::move(idle));
+    returned_.notify_one();
+    return entered_file_ && !in_place() ? moved_error() : db.error();
+  }
+  Borrowed borrowed(*this, std::move(*db));
+  // A file that took the place of the one that was entered was never looked at: its life, its
+  // boots.
+  if (entered_file_ && (borrowed->moved() || !in_place())) {
+    borrowed.spoil();
+    return moved_error();
+  }
+  return borrowed;
 }
 
 bool SqliteStore::in_place() const { return os::file_id(options_.path) == entered_file_; }

@@ -62,6 +62,8 @@ class SqliteStore final : public Store, public ManyCommits {
   SqliteStore(SqliteOptions options, const Clock& clock);
   enum class Use { Read, Write };
   Result<Borrowed> borrow(Use use);
+  Result<Borrowed> lend(std::unique_ptr<Database> idle);
+  Result<Borrowed> open_another();
   std::unique_ptr<Database> take_idle(Use use) REQUIRES(mutex_);
   void give_back(std::unique_ptr<Database> connection, bool healthy);
   Error moved_error() const;
