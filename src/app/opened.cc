@@ -266,6 +266,14 @@ Status Opened::connect(const OpenOptions& options, const Clock& clock, Random& r
 
 Opened::~Opened() = default;
 
+void Opened::leave(std::unique_ptr<Opened> opened) {
+  if (!opened || !opened->store_ || !opened->store_->capabilities().may_be_left) return;
+  opened->flush();
+  static const Opened* left = nullptr;  // not lost, for who looks for what is
+  left = opened.release();
+  static_cast<void>(left);
+}
+
 api::Leases& Opened::leases() {
   if (client_) return client_->leases();
   return *leases_;

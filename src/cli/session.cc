@@ -17,7 +17,7 @@ namespace stint::cli {
 Session::Session(app::Environment environment, Words words)
     : environment_(std::move(environment)), words_(std::move(words)) {}
 
-Session::~Session() = default;
+Session::~Session() { app::Opened::leave(std::move(opened_)); }
 
 Result<const app::Settings*> Session::settings() {
   if (settings_) return &*settings_;

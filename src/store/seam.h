@@ -99,6 +99,7 @@ struct Capabilities {
   bool failover_restarts_timers = false;
   bool durable = true;            // an acknowledged Durable commit survives kill -9 and a power cut
   bool relaxed_renewals = false;  // a renewal may go unsynced (only where a reboot is noticed)
+  bool may_be_left = false;       // who ends may leave it to the kernel to close it
   std::string may_lose;           // in words, what a crash, a power cut or a fail-over can lose
   // The key of a record that the store itself sets, in one step with its coming back, whenever it
   // may have lost the end of what it had acknowledged; empty: it never does. Its value is the time

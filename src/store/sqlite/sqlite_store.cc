@@ -90,6 +90,7 @@ SqliteStore::SqliteStore(SqliteOptions options, const Clock& clock)
                     .failover_restarts_timers = false,
                     .durable = true,
                     .relaxed_renewals = true,
+                    .may_be_left = true,
                     .may_lose = "releases and progress of the last moments, in a power cut"},
       wake_files_(options_.path + "-wake"),
       commits_([this](const std::vector<Pending*>& batch) { run_batch(batch); }) {}
