@@ -63,10 +63,29 @@ Error not_for_items() { return invalid("an item's claim is not moved by the verb
 ItemLeases::ItemLeases(api::Queue& queue, api::Leases& others, api::ItemRef ref, Millis ttl)
     : queue_(queue), others_(others), ref_(std::move(ref)), name_(ref_.id.text()), ttl_(ttl) {}
 
+// The work has completed the item itself. It may go on to its own end: nobody gets the item, unless
+// an operator gives it a new epoch.
+bool ItemLeases::completed(const api::QueueItem& item) const {
+  return item.item.epoch == ref_.epoch && item.item.state == core::ItemState::Done;
+}
+
+api::HoldAnswer ItemLeases::held(const api::QueueItem& item) const {
+  return api::Held{.lease = lease_of(item),
+                   .granted_ttl = ttl_.count() > 0 ? ttl_ : item.item.limits.claim_ttl,
+                   .store_time = std::nullopt,
+                   .replayed = false};
+}
+
 Result<api::HoldAnswer> ItemLeases::renew(const api::Grip& grip, Millis ttl) {
   if (!mine(grip.resource)) return others_.renew(grip, ttl);
+  if (completed_) return check(grip);
   auto answer = queue_.renew(ref_, ttl_);
   if (!answer) return answer.error();
+  if (const auto* lost = std::get_if<api::ItemLost>(&*answer);
+      lost != nullptr && lost->item && completed(*lost->item)) {
+    completed_ = true;
+    return held(*lost->item);
+  }
   return answer_of(*answer, name_);
 }
 
@@ -78,6 +97,10 @@ Result<api::HoldAnswer> ItemLeases::check(const api::Grip& grip) {
     return api::HoldAnswer(api::Lost{.cause = core::Cause::Revoked, .lease = {}});
   }
   const api::QueueItem& item = **found;
+  if (completed(item)) {
+    completed_ = true;
+    return held(item);
+  }
   const bool same = item.item.epoch == ref_.epoch && !item.item.claim.empty();
   if (same && item.live) {
     return api::HoldAnswer(api::Held{.lease = lease_of(item),

@@ -5,6 +5,8 @@
 // Thread safety: any thread.
 #pragma once
 
+#include <atomic>
+
 #include "api/leases.h"
 #include "api/queue.h"
 
@@ -36,12 +38,15 @@ class ItemLeases final : public api::Leases {
 
  private:
   bool mine(const ResourceName& resource) const { return resource.text() == name_; }
+  bool completed(const api::QueueItem& item) const;
+  api::HoldAnswer held(const api::QueueItem& item) const;
 
   api::Queue& queue_;
   api::Leases& others_;
   const api::ItemRef ref_;
   const std::string name_;
   const Millis ttl_;
+  std::atomic<bool> completed_ = false;  // by the work itself
 };
 
 }  // namespace stint::queue

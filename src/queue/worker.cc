@@ -298,6 +298,13 @@ class Worker {
     return true;
   }
 
+  // By 'stint queue complete --result ...'. A second word would be refused, and on record as stale.
+  bool spoke_for_itself(const api::ItemRef& ref) {
+    const auto now = queue_.show(ref.id);
+    return now && *now && (*now)->item.epoch == ref.epoch &&
+           (*now)->item.state == core::ItemState::Done;
+  }
+
   // What the store is told. Of a claim that is lost, or whose work cannot be seen dead: nothing.
   void report(const api::ItemRef& ref, const holder::RunEnd& end) {
     using How = holder::RunEnd::How;
@@ -315,13 +322,21 @@ class Worker {
     }
     const bool good = end.how == How::Exited && WIFEXITED(end.wait_status);
     const int code = good ? WEXITSTATUS(end.wait_status) : -1;
+    if (spoke_for_itself(ref)) {
+      ++end_.completed;
+      if (code != 0) {
+        tell(cat(ref.id.text(), ": it had completed itself; ", why_of(end.wait_status),
+                 " changes nothing"));
+      }
+      return;
+    }
     const auto [answer, unsure] = tell_end(ref, code, end.wait_status);
     if (!answer) {
       ++end_.lost;
       tell(cat(ref.id.text(), ": its end could not be told: ", answer.error().message));
       return;
     }
-    // The command may have spoken for itself: 'stint queue complete --result ...'.
+    // The command may have failed or released it itself.
     const auto* lost = std::get_if<api::ItemLost>(&*answer);
     const bool spoken = lost != nullptr && lost->cause == core::ItemCause::Spoken;
     if (lost != nullptr && !spoken) {

@@ -98,6 +98,19 @@ TEST_F(Work, ACommandMaySpeakForItself) {
   EXPECT_EQ(work("cat").out, "next");
 }
 
+// It is not stopped for that, and its worker does not come with a second, stale word.
+TEST_F(Work, ACommandThatHasCompletedItsItemGoesOnToItsEnd) {
+  const std::string id = put("x");
+  const Finished done = work(cat(stint_program_, " queue complete --then jobs:next; ",
+                                 "sleep 1.5; echo after >", log_, "; exit 3"),
+                             {"--most", "1", "--ttl", "2s"});
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_EQ(log(), "after\n") << "it was stopped: " << done.err;
+  EXPECT_EQ(item(id, "state"), "done");
+  EXPECT_EQ(done.err.find("lost"), std::string::npos) << done.err;
+  EXPECT_EQ(stint_({"events"}).out.find("item_refused_stale"), std::string::npos);
+}
+
 TEST_F(Work, ACommandThatCannotBeExecutedGivesTheItemBack) {
   const std::string id = put("x");
   const Finished done = stint_({"work", "jobs", "--until-empty", "--", "/no/such/program"});
