@@ -229,7 +229,9 @@ class Run {
     } else if (end.how == RunEnd::How::Overdue) {
       // It may still be ours: a renewal was late, or the machine slept past the deadline only.
       if (reached) answer.released = give_back(taken);
-    } else if (end.how != RunEnd::How::Lost) {
+    } else if (end.how == RunEnd::How::Lost) {
+      give_back_others(taken, end.lost_resource);
+    } else {
       answer.released = give_back(taken, end.how == RunEnd::How::Stalled, &end);
     }
     if (end.started && !request_.on_lost.empty() &&
@@ -297,6 +299,15 @@ class Run {
     event.details.emplace_back("cause", cause_of(end));
     if (!end.survivors.empty()) event.details.emplace_back("survivors", end.survivors);
     return events_.record(event).has_value();
+  }
+
+  // One of several was lost: the others are still ours, and nothing runs under them any more.
+  void give_back_others(const Taken& taken, const std::string& lost) {
+    Taken others;
+    for (const Kept& kept : taken.kept) {
+      if (kept.grip.resource.text() != lost) others.kept.push_back(kept);
+    }
+    give_back(others);
   }
 
   bool give_back(const Taken& taken, bool stalled = false, RunEnd* end = nullptr) {

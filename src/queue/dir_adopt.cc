@@ -18,6 +18,9 @@ bool DirQueue::strange(const QueueFolder& folder, bool proper_id, const Place& p
 // A file that somebody moved into queue/ by hand.
 void DirQueue::adopt(const QueueFolder& folder, const core::QueueName& queue,
                      const std::string& name) {
+  os::FileFacts facts;
+  if (folder.root().facts(cat("queue/", name), facts) != 0) return;
+  if (facts.kind != os::FileKind::Regular) return;  // a folder, a link: none of ours
   auto known = config(queue);
   auto now = server_now(folder);
   if (!known || !now) return;

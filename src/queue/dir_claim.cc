@@ -477,6 +477,7 @@ Result<api::Tended> DirQueue::tend(const core::QueueName& queue) {
   }
   roll_all_forward(*here);
   if (auto ok = here->sound(); !ok) return ok.error();
+  roll_others_forward(queue);
   const MutexLock lock(mutex_);
   shelves_[queue.text()].tend_at = after(start, kTendEvery);
   return tended;

@@ -159,6 +159,14 @@ std::optional<Place> parse_place(const std::string& folder, const std::string& w
   return place;
 }
 
+std::optional<Place> place_of(const std::string& path) {
+  const std::size_t first = path.find('/');
+  const std::size_t last = path.rfind('/');
+  if (first == std::string::npos) return std::nullopt;
+  const std::string worker = last > first ? path.substr(first + 1, last - first - 1) : "";
+  return parse_place(path.substr(0, first), worker, path.substr(last + 1));
+}
+
 Status QueueFolder::make_root(const std::string& path) {
   return os::make_directories(path, kFolderMode);
 }

@@ -61,6 +61,8 @@ std::string next_turn(const Place& place, std::int64_t deadline_ms, const std::s
 // Empty: not one of ours.
 std::optional<Place> parse_place(const std::string& folder, const std::string& worker,
                                  const std::string& name);
+// The same, by the path within the queue.
+std::optional<Place> place_of(const std::string& path);
 // about/ITEM/eN.WHAT
 std::string note_path(const Place& place, std::uint64_t epoch, std::string_view what);
 std::string_view folder_of(core::ItemState state);

@@ -233,6 +233,11 @@ Result<DirQueue::Seen> DirQueue::seen_of(const QueueFolder& folder, const core::
   } else if (place.time_ms) {
     timers.delay = timer_until(seen.now, wall_from_ms(*place.time_ms), Millis(0));
   }
+  if (place.state != core::ItemState::Waiting && place.state != core::ItemState::Claimed) {
+    // Its last rename: the server's clock then.
+    os::FileFacts facts;
+    if (folder.root().facts(place.path, facts) == 0) item.ended_at = wall_of(facts.changed);
+  }
   // Beyond every number that a note names: an order that was never carried out leaves its own.
   std::uint64_t highest = place.epoch.number();
   for (const std::string& name : folder.list(cat("about/", place.suffix))) {

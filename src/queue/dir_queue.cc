@@ -28,14 +28,10 @@ Error follow_ups_wait(const core::ItemId& id) {
                          " is there and can be written, then try again"));
 }
 
-// The epoch that the verb came with; zero: none.
-std::uint64_t offered(const core::ItemVerb& verb) {
-  return std::visit(
-      [](const auto& one) -> std::uint64_t {
-        if constexpr (requires { one.epoch; }) return one.epoch.number();
-        return 0;
-      },
-      verb);
+// What a verb has just done; null: nothing, or it was done before.
+const api::ItemDone* fresh(const Result<api::ItemAnswer>& answer) {
+  const auto* done = answer ? std::get_if<api::ItemDone>(&*answer) : nullptr;
+  return done != nullptr && !done->repeated ? done : nullptr;
 }
 
 }  // namespace
@@ -221,7 +217,7 @@ Result<bool> DirQueue::move(const QueueFolder& folder, Seen& seen, const core::I
     return false;
   }
   if (error != 0) return Error{Code::UnknownOutcome, fault("moving an item", error).message};
-  seen.place.path = to;
+  seen.place = place_of(to).value_or(seen.place);
   if (change.alive.op != core::TimerPlan::Op::Keep) granted = change.alive.length;
   return true;
 }
@@ -257,38 +253,6 @@ Result<std::optional<DirQueue::Settled>> DirQueue::settle(const core::ItemId& id
   return unavailable(cat("the item ", quoted(id.text()), " moves too fast"));
 }
 
-void DirQueue::record(const core::ItemId& id, std::string_view kind, const core::Item& item) {
-  if (events_ == nullptr) return;
-  api::Event event;
-  event.at = clock_.wall();
-  event.kind = kind;
-  event.resource = id.text();
-  event.token = item.epoch.number();
-  event.owner = item.owner.text();
-  if (!item.by.empty()) event.details.emplace_back("by", item.by);
-  if (!item.why.empty()) event.details.emplace_back("why", item.why);
-  // The files say what happened; the ledger is for people, and may be away.
-  [[maybe_unused]] const bool kept = events_->record(event).has_value();
-}
-
-// A stale verb changes nothing, and is on record: with the epoch that it came with.   G8
-void DirQueue::note_stale(const core::ItemId& id, const core::ItemVerb& verb, core::ItemCause cause,
-                          const core::Item* item) {
-  ++stale_;
-  if (events_ == nullptr) return;
-  api::Event event;
-  event.at = clock_.wall();
-  event.kind = "item_refused_stale";
-  event.resource = id.text();
-  event.token = offered(verb);
-  event.details.emplace_back("cause", std::string(core::word(cause)));
-  if (item != nullptr) {
-    event.owner = item->owner.text();
-    event.details.emplace_back("epoch", static_cast<std::int64_t>(item->epoch.number()));
-  }
-  [[maybe_unused]] const bool kept = events_->record(event).has_value();
-}
-
 Result<api::ItemAnswer> DirQueue::answer(const core::ItemId& id, const core::ItemVerb& verb,
                                          const Before& before) {
   auto settled = settle(id, verb, before);
@@ -299,11 +263,16 @@ Result<api::ItemAnswer> DirQueue::answer(const core::ItemId& id, const core::Ite
   }
   const Settled& it = **settled;
   const core::ItemOutcome outcome = it.decision.outcome;
+  api::QueueItem view = view_of(it.seen);
+  os::FileFacts facts;
+  if (auto here = folder(id.queue()); here && here->root().facts(it.seen.place.path, facts) == 0) {
+    view.payload_bytes = static_cast<std::size_t>(facts.size);
+  }
   if (outcome == core::ItemOutcome::Lost || outcome == core::ItemOutcome::Refused) {
     note_stale(id, verb, it.decision.cause, &it.seen.record.item);
-    return api::ItemAnswer(api::ItemLost{.cause = it.decision.cause, .item = view_of(it.seen)});
+    return api::ItemAnswer(api::ItemLost{.cause = it.decision.cause, .item = std::move(view)});
   }
-  return api::ItemAnswer(api::ItemDone{.item = view_of(it.seen),
+  return api::ItemAnswer(api::ItemDone{.item = std::move(view),
                                        .repeated = outcome == core::ItemOutcome::Repeated,
                                        .granted_ttl = it.granted_ttl});
 }
@@ -353,9 +322,8 @@ Result<api::ItemAnswer> DirQueue::fail(const api::ItemRef& ref, const std::strin
   if (auto ok = api::check_why(why, false); !ok) return ok.error();
   if (auto ok = api::check_length("'later'", later.value_or(Millis(0))); !ok) return ok.error();
   auto done = answer(ref.id, core::FailItem{ref.epoch, why, later}, {});
-  if (done && std::holds_alternative<api::ItemDone>(*done)) {
-    record(ref.id, later ? "item_put_off" : "item_failed",
-           std::get<api::ItemDone>(*done).item.item);
+  if (const auto* it = fresh(done)) {
+    record(ref.id, later ? "item_put_off" : "item_failed", it->item.item);
   }
   return done;
 }
@@ -363,6 +331,7 @@ Result<api::ItemAnswer> DirQueue::fail(const api::ItemRef& ref, const std::strin
 Result<api::ItemAnswer> DirQueue::release(const api::ItemRef& ref) {
   if (auto ok = api::check_ref(ref); !ok) return ok.error();
   auto done = answer(ref.id, core::ReleaseItem{ref.epoch}, {});
+  if (const auto* it = fresh(done)) record(ref.id, "item_released", it->item.item);
   wakes_.touch(ref.id.queue().text());
   return done;
 }
@@ -463,8 +432,7 @@ Result<api::ItemAnswer> DirQueue::order(const core::ItemId& id, const core::Item
                      {.at_leisure = [&](const QueueFolder& here, const Seen& seen,
                                         const core::ItemChange&) { return finish(here, seen); }});
   if (done && std::holds_alternative<api::ItemDone>(*done)) {
-    const core::Item& item = std::get<api::ItemDone>(*done).item.item;
-    record(id, core::event_word(order.what), item);
+    if (const auto* it = fresh(done)) record(id, core::event_word(order.what), it->item.item);
     wakes_.touch(id.text());
     wakes_.touch(id.queue().text());
   }

@@ -116,6 +116,7 @@ class DirQueue final : public api::Queue {
   int open_rolling(const QueueFolder& folder);
   int mark_rolling(const QueueFolder& folder, const std::string& stem);
   void roll_all_forward(const QueueFolder& folder);
+  void roll_others_forward(const core::QueueName& but);
   bool came_to_nothing(const QueueFolder& folder, const std::string& stem) const;
   static bool strange(const QueueFolder& folder, bool proper_id, const Place& place);
   void adopt(const QueueFolder& folder, const core::QueueName& queue, const std::string& name);

@@ -19,7 +19,63 @@ api::ItemGroup group_of(const Place& place) {
   return place.path.starts_with("later/") ? api::ItemGroup::Later : api::ItemGroup::Ready;
 }
 
+// The epoch that the verb came with; zero: none.
+std::uint64_t offered(const core::ItemVerb& verb) {
+  return std::visit(
+      [](const auto& one) -> std::uint64_t {
+        if constexpr (requires { one.epoch; }) return one.epoch.number();
+        return 0;
+      },
+      verb);
+}
+
 }  // namespace
+
+// ---- the ledger
+
+void DirQueue::record(const core::ItemId& id, std::string_view kind, const core::Item& item) {
+  if (events_ == nullptr) return;
+  api::Event event;
+  event.at = clock_.wall();
+  event.kind = kind;
+  event.resource = id.text();
+  event.token = item.epoch.number();
+  event.owner = item.owner.text();
+  if (kind == "item_claimed") {
+    event.details.emplace_back("reason", std::string(core::word(item.reason)));
+    event.details.emplace_back("attempt", static_cast<std::int64_t>(item.attempts));
+  }
+  if (item.by == "janitor") {
+    event.details.emplace_back("cause", std::string(core::word(item.reason)));
+  }
+  if (!item.by.empty()) event.details.emplace_back("by", item.by);
+  if (!item.why.empty()) event.details.emplace_back("why", item.why);
+  if (kind == "item_failed" || kind == "item_put_off") {
+    event.details.emplace_back("state", std::string(core::word(item.state)));
+  }
+  // The files say what happened; the ledger is for people, and may be away.
+  [[maybe_unused]] const bool kept = events_->record(event).has_value();
+}
+
+// A stale verb changes nothing, and is on record: with the epoch that it came with.   G8
+void DirQueue::note_stale(const core::ItemId& id, const core::ItemVerb& verb, core::ItemCause cause,
+                          const core::Item* item) {
+  ++stale_;
+  if (events_ == nullptr) return;
+  api::Event event;
+  event.at = clock_.wall();
+  event.kind = "item_refused_stale";
+  event.resource = id.text();
+  event.token = offered(verb);
+  event.details.emplace_back("cause", std::string(core::word(cause)));
+  if (item != nullptr) {
+    event.owner = item->owner.text();
+    event.details.emplace_back("epoch", static_cast<std::int64_t>(item->epoch.number()));
+  }
+  [[maybe_unused]] const bool kept = events_->record(event).has_value();
+}
+
+// ---- items
 
 api::QueueItem DirQueue::view_of(const Seen& seen) const {
   api::QueueItem view{.id = seen.id,
@@ -132,7 +188,8 @@ Result<api::QueueCounts> DirQueue::count(const core::QueueName& queue) {
   auto here = folder(queue);
   if (!here) return here.error();
   api::QueueCounts counts;
-  const auto waiting = here->list("queue");
+  auto waiting = here->list("queue");
+  std::erase_if(waiting, [](const std::string& name) { return name.starts_with('.'); });
   counts.ready = waiting.size();
   counts.waiting = waiting.size() + here->list("later").size();
   for (const std::string& worker : here->list("claimed")) {

@@ -158,6 +158,19 @@ void DirQueue::roll_all_forward(const QueueFolder& folder) {
   }
 }
 
+// What was completed in other queues may have brought items to this one, and nobody may claim from
+// those queues any more.
+void DirQueue::roll_others_forward(const core::QueueName& but) {
+  os::Directory root;
+  std::vector<std::string> names;
+  if (os::Directory::open(path_, root) != 0 || root.list(names) != 0) return;
+  for (const std::string& name : names) {
+    const auto queue = core::QueueName::parse(name);
+    if (!queue || *queue == but) continue;
+    if (auto other = folder(*queue); other && other->there("rolling")) roll_all_forward(*other);
+  }
+}
+
 // The completion can no longer happen: its item was claimed again, or dropped, or it failed.
 bool DirQueue::came_to_nothing(const QueueFolder& folder, const std::string& stem) const {
   const auto staged = parse_place("done", "", stem);

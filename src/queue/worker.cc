@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "api/telling.h"
+#include "api/words.h"
 #include "base/text.h"
 #include "holder/keeper.h"
 #include "os/fd.h"
@@ -316,8 +317,11 @@ class Worker {
     const bool over = end.how == How::Exited || end.how == How::Unguarded;
     if (!over || !end.seen_empty) {
       ++end_.lost;
-      tell(cat(ref.id.text(), end.seen_empty ? ": the claim is lost, and the work was stopped"
-                                             : ": could not be stopped: " + end.survivors));
+      const std::string why = end.lost ? api::describe_loss(*end.lost, ref.epoch) : "";
+      tell(cat(ref.id.text(),
+               end.seen_empty ? ": the claim is lost, and the work was stopped"
+                              : ": could not be stopped: " + end.survivors,
+               why.empty() ? "" : ": ", why));
       return;
     }
     const bool good = end.how == How::Exited && WIFEXITED(end.wait_status);

@@ -294,6 +294,7 @@ TEST(Lost, OfSeveralNamesTheOneThatWasLostWithItsOwnToken) {
   EXPECT_EQ(exit->code, 75);
   EXPECT_NE(run.err().find(cat("'b' with token ", token, " was revoked")), std::string::npos)
       << run.err();
+  EXPECT_FALSE(stint.held("a")) << "the other one is given back";
   std::string told;
   const std::string events = stint({"events", "--json"}).out;
   for (const std::string_view line : split(events, '\n')) {

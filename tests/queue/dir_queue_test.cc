@@ -121,6 +121,67 @@ TEST_F(DirQueueTest, FollowUpsComeAfterTheCompletionAndRollForward) {
   EXPECT_EQ(read_text(folder("next") + "/queue/00000000000000000002.e0"), "left behind");
 }
 
+// Nobody need claim from the queue that it was completed in.
+// EVIDENCE-OF: G10
+TEST_F(DirQueueTest, AClaimMovesOnWhatOtherQueuesHaveCompletedForIt) {
+  put("x");
+  const auto mine = claim();
+  ASSERT_TRUE(mine);
+  ASSERT_TRUE(queue_.configure({name("next"), {}}));
+  api::Completion fan = completion(ref(*mine));
+  fan.then.push_back({name("next"), "follow-up"});
+  ASSERT_TRUE(done(queue_.complete(fan)));
+  // As it is left by one who was killed right after the rename that counts.
+  const std::string stem = cat(mine->item.id.suffix(), ".e1");
+  for (const auto& one : std::filesystem::directory_iterator(folder("next") + "/queue")) {
+    const std::string suffix = one.path().stem().string();
+    std::filesystem::rename(one.path(), cat(folder(), "/staged/", stem, "/then.", suffix, ".next"));
+  }
+  write_text(cat(folder(), "/rolling/", stem), "");
+  queue::DirQueue other(dir_.path() + "/queues", nullptr, clock_, random_);
+  const auto next = other.claim({.queue = name("next"),
+                                 .owner = Owner::parse("bob").value(),
+                                 .claim = Claim::make(random_),
+                                 .ttl = kHour});
+  ASSERT_TRUE(next);
+  ASSERT_TRUE(std::holds_alternative<api::ClaimedItem>(*next)) << "nothing was there";
+  EXPECT_EQ(std::get<api::ClaimedItem>(*next).item.payload, "follow-up");
+}
+
+TEST_F(DirQueueTest, AnswersSayWhereTheItemStandsNow) {
+  const auto id = put("12345");
+  const auto mine = claim();
+  ASSERT_TRUE(mine);
+  const auto failed = queue_.fail(ref(*mine), "no", kHour);
+  ASSERT_TRUE(done(failed));
+  const api::QueueItem& item = std::get<api::ItemDone>(*failed).item;
+  EXPECT_EQ(item.payload_bytes, 5U);
+  EXPECT_EQ(item.not_before, queue_.show(id).value()->not_before);
+  const core::ItemOrder cancel{.what = What::Cancel,
+                               .expected = {},
+                               .why = "w",
+                               .by = "op",
+                               .id = "once",
+                               .to = {},
+                               .hold = {}};
+  const auto cancelled = queue_.order(id, cancel);
+  ASSERT_TRUE(done(cancelled));
+  EXPECT_FALSE(std::get<api::ItemDone>(*cancelled).item.not_before);
+  EXPECT_TRUE(queue_.show(id).value()->item.ended_at);
+  ASSERT_TRUE(done(queue_.order(id, cancel)));
+  const auto told = std::ranges::count(events_.all, "item_cancelled", &api::Event::kind);
+  EXPECT_EQ(told, 1) << "a repeat is no second event";
+}
+
+TEST_F(DirQueueTest, WhatIsNoFileIsNotAdopted) {
+  put("x");
+  ASSERT_TRUE(claim());
+  std::filesystem::create_directory(folder() + "/queue/a-folder");
+  write_text(folder() + "/queue/.hidden", "x");
+  EXPECT_FALSE(claim());
+  EXPECT_TRUE(std::filesystem::exists(folder() + "/queue/a-folder"));
+}
+
 // A marker stays for as long as the completion may still count.
 TEST_F(DirQueueTest, AMarkerOfWhatCameToNothingIsRemoved) {
   core::ItemLimits limits;
