@@ -2,6 +2,7 @@
 // power cut: one load generator, 64 connections, every connection its own lease. Rounds in turn.
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 
 #include "base/check.h"
 #include "base/text.h"
@@ -301,7 +302,15 @@ int compare(const std::string& stint, const std::string& threads) {
 int drive(const std::string& stint, const std::string& threads, const std::string& kind,
           int rounds) {
   Contender one(stint, threads, kind, Bounds{.redis = 1, .etcd = 8});
-  for (int i = 0; i < rounds; ++i) std::printf("%s %.0f calls/s\n", kind.c_str(), one.run_pairs());
+  for (int i = 0; i < rounds; ++i) {
+    const double server = seconds_of_servers();
+    const std::clock_t client = std::clock();
+    const double a_second = one.run_pairs();
+    const double calls = a_second * static_cast<double>(kTime.count()) / 1e3;
+    std::printf("%s %.0f calls/s, processor time a call: server %.1f us, client %.1f us\n",
+                kind.c_str(), a_second, (seconds_of_servers() - server) * 1e6 / calls,
+                static_cast<double>(std::clock() - client) * 1e6 / CLOCKS_PER_SEC / calls);
+  }
   return 0;
 }
 

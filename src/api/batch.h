@@ -2,6 +2,7 @@
 // last of them. Each is decided and answered by itself, as api/leases.h says.
 #pragma once
 
+#include <functional>
 #include <variant>
 #include <vector>
 
@@ -22,7 +23,10 @@ using AskAnswer = std::variant<Result<AcquireAnswer>, Result<HoldAnswer>>;
 class BatchedLeases {
  public:
   virtual ~BatchedLeases() = default;
-  virtual std::vector<AskAnswer> many(const std::vector<Ask>& asks) = 0;
+  using Tell = std::function<void(std::size_t ask, AskAnswer answer)>;
+  // Tells each answer once, in any order, and returns when all are told. A refusal is told before
+  // the store writes what the others want: it waits for no disk.
+  virtual void many(const std::vector<Ask>& asks, const Tell& tell) = 0;
 };
 
 }  // namespace stint::api

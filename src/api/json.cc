@@ -2,7 +2,9 @@
 
 #include <boost/json.hpp>
 
+#include "base/json_text.h"
 #include "base/rfc3339.h"
+#include "base/text.h"
 
 namespace stint::api {
 namespace {
@@ -14,31 +16,8 @@ json::value moment(const std::optional<WallTime>& t) {
   return to_ms(*t);
 }
 
-json::value span(const std::optional<Millis>& d) {
-  if (!d) return nullptr;
-  return std::max<std::int64_t>(d->count(), 0);
-}
-
-json::object lease_object(const Lease& lease) {
-  json::object out;
-  out["resource"] = lease.resource;
-  out["held"] = lease.held;
-  out["state"] = std::string(core::word(lease.state));
-  out["owner"] = lease.owner.text();
-  out["token"] = lease.token.number();
-  out["generation"] = lease.generation.hex();
-  out["reason"] =
-      lease.token.issued() ? json::value(std::string(core::word(lease.reason))) : nullptr;
-  out["ttl_ms"] = lease.ttl.count();
-  out["remaining_ms"] = span(lease.remaining);
-  out["acquired_at_ms"] = moment(lease.acquired_at);
-  out["renewed_at_ms"] = moment(lease.renewed_at);
-  out["note"] = lease.note;
-  out["progress"] = lease.progress;
-  out["progress_at_ms"] = moment(lease.progress_at);
-  if (!lease.by.empty()) out["by"] = lease.by;
-  if (!lease.why.empty()) out["why"] = lease.why;
-  return out;
+void put(JsonText& out, std::string_view name, const std::optional<WallTime>& t) {
+  t ? out.field(name, to_ms(*t)) : out.nothing(name);
 }
 
 json::value text_or_null(const std::string& text) {
@@ -56,16 +35,38 @@ json::object field_object(const std::vector<JsonField>& fields) {
 
 }  // namespace
 
+// Straight into text: every answer of a server has one.
+void put_lease(JsonText& out, const Lease& lease) {
+  out.field("resource", lease.resource);
+  out.truth("held", lease.held);
+  out.field("state", core::word(lease.state));
+  out.field("owner", lease.owner.text());
+  out.field("token", static_cast<std::int64_t>(lease.token.number()));
+  out.field("generation", lease.generation.hex());
+  lease.token.issued() ? out.field("reason", core::word(lease.reason)) : out.nothing("reason");
+  out.field("ttl_ms", lease.ttl.count());
+  lease.remaining ? out.field("remaining_ms", std::max<std::int64_t>(lease.remaining->count(), 0))
+                  : out.nothing("remaining_ms");
+  put(out, "acquired_at_ms", lease.acquired_at);
+  put(out, "renewed_at_ms", lease.renewed_at);
+  out.field("note", lease.note);
+  out.field("progress", lease.progress);
+  put(out, "progress_at_ms", lease.progress_at);
+  out.field_if("by", lease.by);
+  out.field_if("why", lease.why);
+}
+
 std::string to_json(const Lease& lease, const std::optional<Claim>& claim) {
-  json::object out = lease_object(lease);
-  if (claim) out["claim"] = claim->hex();
-  return json::serialize(out);
+  JsonText out;
+  put_lease(out, lease);
+  if (claim) out.field("claim", claim->hex());
+  return out.done();
 }
 
 std::string to_json(const std::vector<Lease>& leases) {
-  json::array out;
-  for (const Lease& lease : leases) out.push_back(lease_object(lease));
-  return json::serialize(out);
+  std::string out = "[";
+  for (const Lease& lease : leases) out += cat(out.size() > 1 ? "," : "", to_json(lease));
+  return out + "]";
 }
 
 std::string to_json(const std::vector<PastGrant>& history) {
@@ -123,26 +124,23 @@ std::string to_json(const std::vector<SlotView>& slots) {
 }
 
 std::string error_json(std::string_view code, std::string_view message) {
-  json::object out;
-  out["error"] = json::object{{"code", std::string(code)}, {"message", std::string(message)}};
-  return json::serialize(out);
+  JsonText inner;
+  inner.field("code", code).field("message", message);
+  return JsonText().json("error", inner.done()).done();
 }
 
 std::string skip_json(std::string_view message, const Lease& lease) {
-  json::object out;
-  out["skipped"] = json::object{{"message", std::string(message)}, {"lease", lease_object(lease)}};
-  return json::serialize(out);
+  JsonText inner;
+  inner.field("message", message).json("lease", to_json(lease));
+  return JsonText().json("skipped", inner.done()).done();
 }
 
 std::string to_json(const Error& error, const Lease* lease, std::string_view cause) {
-  json::object inner;
-  inner["code"] = std::string(word(error.code));
-  inner["message"] = error.message;
-  if (!cause.empty()) inner["cause"] = std::string(cause);
-  if (lease != nullptr) inner["lease"] = lease_object(*lease);
-  json::object out;
-  out["error"] = std::move(inner);
-  return json::serialize(out);
+  JsonText inner;
+  inner.field("code", word(error.code)).field("message", error.message);
+  inner.field_if("cause", cause);
+  if (lease != nullptr) inner.json("lease", to_json(*lease));
+  return JsonText().json("error", inner.done()).done();
 }
 
 std::string to_json(const std::vector<JsonField>& fields) {

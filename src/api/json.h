@@ -13,8 +13,14 @@
 #include "api/slots.h"
 #include "base/error.h"
 
+namespace stint {
+class JsonText;
+}
+
 namespace stint::api {
 
+// The fields of a lease, for what has more beside them.
+void put_lease(JsonText& out, const Lease& lease);
 // `claim`: only in the answer to the acquire that made it.
 std::string to_json(const Lease& lease, const std::optional<Claim>& claim = std::nullopt);
 std::string to_json(const std::vector<Lease>& leases);

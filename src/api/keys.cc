@@ -17,11 +17,6 @@ constexpr std::string_view kMark = "stint_";
 constexpr std::size_t kIdDigits = 16;
 constexpr std::size_t kSecretDigits = 64;
 
-bool is_hex(std::string_view text) {
-  return std::ranges::all_of(
-      text, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
-}
-
 }  // namespace
 
 std::string_view word(Right right) {
@@ -67,7 +62,7 @@ std::optional<ShownKey> parse_shown_key(std::string_view text) {
   const std::string_view id = text.substr(0, kIdDigits);
   const std::string_view secret = text.substr(kIdDigits + 1);
   if (text[kIdDigits] != '_' || !is_hex(id) || !is_hex(secret)) return std::nullopt;
-  return ShownKey{std::string(id), std::string(secret)};
+  return ShownKey{id, secret};
 }
 
 std::string hash_of_secret(std::string_view secret) { return to_hex(sha256(secret)); }

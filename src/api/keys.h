@@ -61,10 +61,10 @@ struct CreatedKey {
   std::string secret;  // the whole text; nobody can tell it again
 };
 
-// "stint_ID_SECRET", taken apart.
+// "stint_ID_SECRET", taken apart: parts of the text that was given.
 struct ShownKey {
-  std::string id;
-  std::string secret;
+  std::string_view id;
+  std::string_view secret;
 };
 std::optional<ShownKey> parse_shown_key(std::string_view text);
 std::string hash_of_secret(std::string_view secret);

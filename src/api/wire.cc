@@ -11,20 +11,14 @@
 namespace stint::api {
 namespace {
 
-// {"a":1} and "\"b\":2" become {"a":1,"b":2}.
-std::string with(std::string object, std::string_view more) {
-  if (more.empty()) return object;
-  object.pop_back();
-  return cat(object, object.size() > 1 ? "," : "", more, "}");
-}
-
-std::string time_field(const std::optional<Nanos>& time) {
+void put_time(JsonText& out, const std::optional<Nanos>& time) {
   // As text: beyond what a double can hold.
-  return time ? cat(",\"store_time_ns\":\"", time->count(), "\"") : std::string();
+  if (time) out.field("store_time_ns", cat(time->count()));
 }
 
-std::string age_field(const std::optional<Millis>& age) {
-  return age ? cat(",\"age_ms\":", age->count()) : std::string();
+void put_hold(JsonText& out, Millis ttl, bool replayed, const std::optional<Millis>& age) {
+  out.field("granted_ttl_ms", ttl.count()).truth("replayed", replayed);
+  if (age) out.field("age_ms", age->count());
 }
 
 std::string_view truth(bool value) { return value ? "true" : "false"; }
@@ -137,21 +131,26 @@ Code code_of(core::Verdict verdict) {
 }
 
 std::string to_json(const Granted& granted, const std::optional<Claim>& claim) {
-  std::string more = cat(
-      "\"granted_ttl_ms\":", granted.granted_ttl.count(), ",\"replayed\":", truth(granted.replayed),
-      age_field(granted.age), ",\"previous_progress\":", json_quoted(granted.previous_progress),
-      ",\"hint\":{\"own\":", granted.hint.own, ",\"alive\":", granted.hint.alive,
-      ",\"plain\":", truth(granted.hint.plain), "}", time_field(granted.store_time));
-  if (!granted.sealed.empty()) more += cat(",\"sealed\":", to_json(granted.sealed));
-  if (!granted.sealing.empty()) more += cat(",\"sealing\":", to_json(granted.sealing));
-  if (granted.provisional) more += ",\"provisional\":true";
-  return with(to_json(granted.lease, claim), more);
+  JsonText out;
+  put_lease(out, granted.lease);
+  if (claim) out.field("claim", claim->hex());
+  put_hold(out, granted.granted_ttl, granted.replayed, granted.age);
+  out.field("previous_progress", granted.previous_progress);
+  out.json("hint", cat("{\"own\":", granted.hint.own, ",\"alive\":", granted.hint.alive,
+                       ",\"plain\":", truth(granted.hint.plain), "}"));
+  put_time(out, granted.store_time);
+  if (!granted.sealed.empty()) out.json("sealed", to_json(granted.sealed));
+  if (!granted.sealing.empty()) out.json("sealing", to_json(granted.sealing));
+  if (granted.provisional) out.truth("provisional", true);
+  return out.done();
 }
 
 std::string to_json(const Held& held) {
-  return with(to_json(held.lease), cat("\"granted_ttl_ms\":", held.granted_ttl.count(),
-                                       ",\"replayed\":", truth(held.replayed), age_field(held.age),
-                                       time_field(held.store_time)));
+  JsonText out;
+  put_lease(out, held.lease);
+  put_hold(out, held.granted_ttl, held.replayed, held.age);
+  put_time(out, held.store_time);
+  return out.done();
 }
 
 std::string to_json(const Refused& refused, std::string_view message) {
@@ -162,9 +161,9 @@ std::string to_json(const Refused& refused, std::string_view message) {
 }
 
 std::string to_json(const Lost& lost, std::string_view message) {
-  std::string time = time_field(lost.store_time);
-  if (!time.empty()) time.erase(0, 1);
-  return error_with({Code::Lost, std::string(message)}, &lost.lease, core::word(lost.cause), time);
+  return error_with({Code::Lost, std::string(message)}, &lost.lease, core::word(lost.cause),
+                    lost.store_time ? cat("\"store_time_ns\":\"", lost.store_time->count(), "\"")
+                                    : std::string());
 }
 
 std::string to_json(const std::vector<std::string>& texts) {
@@ -212,7 +211,10 @@ std::string to_json(const FenceAnswer& answer, const Error* refusal) {
                          "\",\"owner\":", json_quoted(answer.owner.text()));
   if (answer.fence) more += cat(",\"fence\":", to_json(*answer.fence));
   if (answer.act) more += cat(",\"act\":", to_json(*answer.act));
-  return with(refusal == nullptr ? "{}" : to_json(*refusal), more);
+  if (refusal == nullptr) return cat("{", more, "}");
+  std::string out = to_json(*refusal);
+  out.pop_back();
+  return cat(out, ",", more, "}");
 }
 
 namespace {

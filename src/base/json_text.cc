@@ -1,6 +1,7 @@
 #include "base/json_text.h"
 
 #include <algorithm>
+#include <charconv>
 
 namespace stint {
 
@@ -63,7 +64,20 @@ JsonText& JsonText::field(std::string_view key, std::string_view text) {
 
 JsonText& JsonText::field(std::string_view key, std::int64_t number) {
   name(key);
-  out_ += std::to_string(number);
+  char digits[24];
+  out_.append(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
+  return *this;
+}
+
+JsonText& JsonText::truth(std::string_view key, bool value) {
+  return json(key, value ? "true" : "false");
+}
+
+JsonText& JsonText::nothing(std::string_view key) { return json(key, "null"); }
+
+JsonText& JsonText::json(std::string_view key, std::string_view value) {
+  name(key);
+  out_ += value;
   return *this;
 }
 

@@ -17,6 +17,10 @@ class JsonText {
 
   JsonText& field(std::string_view name, std::string_view text);
   JsonText& field(std::string_view name, std::int64_t number);
+  JsonText& truth(std::string_view name, bool value);
+  JsonText& nothing(std::string_view name);  // null
+  // What is JSON already.
+  JsonText& json(std::string_view name, std::string_view value);
   // Nothing at all for an empty text.
   JsonText& field_if(std::string_view name, std::string_view text) {
     return text.empty() ? *this : field(name, text);

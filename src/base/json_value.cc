@@ -31,8 +31,8 @@ class JsonParser {
     return false;
   }
   void blanks() {
-    constexpr std::string_view kBlanks = " \t\r\n";
-    while (at_ < text_.size() && kBlanks.find(text_[at_]) != kBlanks.npos) ++at_;
+    const auto blank = [](char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; };
+    while (at_ < text_.size() && blank(text_[at_])) ++at_;
   }
   bool take(char c) {
     if (at_ >= text_.size() || text_[at_] != c) return false;
@@ -66,6 +66,8 @@ class JsonParser {
     ++at_;
     blanks();
     if (take('}')) return true;
+    constexpr std::size_t kUsual = 8;
+    fields.reserve(kUsual);
     do {
       blanks();
       if (at_ >= text_.size() || text_[at_] != '"') return say("a name is missing");
@@ -74,8 +76,7 @@ class JsonParser {
       const bool twice = std::any_of(fields.begin(), fields.end() - 1,
                                      [&](const auto& other) { return other.first == field.first; });
       if (twice) return say("a name stands twice in one object");
-      constexpr std::size_t kMostFields = 64;  // each is compared with all before it
-      if (fields.size() > kMostFields) return say("too many fields in one object");
+      if (fields.size() > JsonValue::kMostFields) return say("too many fields in one object");
       blanks();
       if (!take(':')) return say("a colon is missing");
       if (!value(field.second, depth + 1)) return false;
@@ -204,11 +205,14 @@ void JsonFields::fail(std::string why) {
 }
 
 const JsonValue* JsonFields::find(std::string_view name) {
-  asked_.emplace_back(name);
   if (object_ == nullptr) return nullptr;
-  const auto found =
-      std::ranges::find_if(*object_, [name](const auto& field) { return field.first == name; });
-  return found == object_->end() || found->second.is_null() ? nullptr : &found->second;
+  for (std::size_t i = 0; i < object_->size(); ++i) {
+    const auto& [key, value] = (*object_)[i];
+    if (key != name) continue;
+    asked_ |= std::uint64_t{1} << i;
+    return value.is_null() ? nullptr : &value;
+  }
+  return nullptr;
 }
 
 void JsonFields::require(std::string_view name) {
@@ -318,11 +322,10 @@ std::optional<WallTime> JsonFields::moment(std::string_view name) {
 
 void JsonFields::refuse_others() {
   if (object_ == nullptr) return;
-  for (const auto& [name, value] : *object_) {
-    if (std::ranges::find(asked_, name) == asked_.end()) {
-      fail(cat("there is no field ", quoted(name), " here"));
-      return;
-    }
+  for (std::size_t i = 0; i < object_->size(); ++i) {
+    if ((asked_ >> i & 1U) != 0) continue;
+    fail(cat("there is no field ", quoted((*object_)[i].first), " here"));
+    return;
   }
 }
 

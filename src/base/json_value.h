@@ -41,6 +41,8 @@ class JsonValue {
 
  private:
   friend class JsonParser;
+  static constexpr std::size_t kMostFields = 64;  // each is compared with all before it
+  friend class JsonFields;
   std::variant<std::nullptr_t, bool, std::int64_t, std::string, List, Object> value_ = nullptr;
 };
 
@@ -72,7 +74,7 @@ class JsonFields {
 
  private:
   const JsonValue::Object* object_ = nullptr;
-  std::vector<std::string> asked_;
+  std::uint64_t asked_ = 0;  // a bit a field: an object has at most 64
   std::string problem_;
 };
 

@@ -20,7 +20,7 @@ Status check_label(std::string_view what, std::string_view text, std::size_t max
   return {};
 }
 
-bool is_id(std::string_view hex) { return hex.size() == kIdHexDigits && from_hex(hex).has_value(); }
+bool is_id(std::string_view hex) { return hex.size() == kIdHexDigits && is_hex(hex); }
 
 }  // namespace
 
@@ -59,7 +59,7 @@ Result<Claim> Claim::parse(std::string_view hex) {
 }
 
 Claim::Claim(std::string hex)
-    : hex_(std::move(hex)), hash_(to_hex(sha256(hex_)).substr(0, kIdHexDigits)) {}
+    : hex_(std::move(hex)), hash_(to_hex(sha256(hex_).substr(0, kIdHexDigits / 2))) {}
 
 Generation Generation::make(Random& random) { return Generation(random.id_hex()); }
 

@@ -49,34 +49,37 @@ void absorb_sha256(Sha256State& state, const char* block) {
 
 void Sha256::add(std::string_view bytes) {
   length_ += bytes.size();
-  if (!rest_.empty()) {
-    const std::size_t more = std::min(kSha256Block - rest_.size(), bytes.size());
-    rest_ += bytes.substr(0, more);
+  if (resting_ > 0) {
+    const std::size_t more = std::min(kSha256Block - resting_, bytes.size());
+    std::copy_n(bytes.data(), more, rest_.data() + resting_);
+    resting_ += more;
     bytes.remove_prefix(more);
-    if (rest_.size() < kSha256Block) return;
+    if (resting_ < kSha256Block) return;
     absorb_sha256(state_, rest_.data());
-    rest_.clear();
+    resting_ = 0;
   }
   while (bytes.size() >= kSha256Block) {
     absorb_sha256(state_, bytes.data());
     bytes.remove_prefix(kSha256Block);
   }
-  rest_ = bytes;
+  std::copy(bytes.begin(), bytes.end(), rest_.begin());
+  resting_ = bytes.size();
 }
 
 std::string Sha256::done() {
   const std::uint64_t bits = length_ * 8;
-  std::string padding("\x80");
-  while ((rest_.size() + padding.size()) % kSha256Block != kSha256Block - 8) padding += '\0';
-  for (int shift = 56; shift >= 0; shift -= 8) {
-    padding += static_cast<char>(bits >> static_cast<unsigned>(shift) & 0xFFU);
+  constexpr std::size_t kLength = 8;
+  constexpr std::array<char, kSha256Block> kPadding = {'\x80'};
+  const std::size_t room = resting_ < kSha256Block - kLength ? kSha256Block : 2 * kSha256Block;
+  add({kPadding.data(), room - kLength - resting_});
+  std::array<char, kLength> length{};
+  for (std::size_t i = 0; i < kLength; ++i) {
+    length[i] = static_cast<char>(bits >> (56 - 8 * i) & 0xFFU);
   }
-  add(padding);
-  std::string digest;
-  for (const std::uint32_t word : state_) {
-    for (int shift = 24; shift >= 0; shift -= 8) {
-      digest += static_cast<char>(word >> static_cast<unsigned>(shift) & 0xFFU);
-    }
+  add({length.data(), length.size()});
+  std::string digest(state_.size() * 4, '\0');
+  for (std::size_t i = 0; i < digest.size(); ++i) {
+    digest[i] = static_cast<char>(state_[i / 4] >> (24 - 8 * (i % 4)) & 0xFFU);
   }
   return digest;
 }

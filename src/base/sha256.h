@@ -19,7 +19,8 @@ class Sha256 {
  private:
   std::array<std::uint32_t, 8> state_ = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                                          0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
-  std::string rest_;  // less than a block
+  std::array<char, 64> rest_{};  // less than a block of it is in use
+  std::size_t resting_ = 0;
   std::uint64_t length_ = 0;
 };
 

@@ -1,6 +1,7 @@
 #include "base/text.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace stint {
 namespace {
@@ -28,6 +29,14 @@ std::size_t sequence_length(std::string_view s, std::size_t at) {
   return 0;
 }
 
+// Whether the next eight bytes are all below 0x80, as nearly always.
+bool eight_plain(std::string_view s, std::size_t at) {
+  if (s.size() - at < 8) return false;
+  std::uint64_t word = 0;
+  std::memcpy(&word, s.data() + at, sizeof word);
+  return (word & 0x8080808080808080U) == 0;
+}
+
 constexpr std::string_view kHexDigits = "0123456789abcdef";
 
 std::optional<unsigned> hex_value(char c) {
@@ -40,6 +49,10 @@ std::optional<unsigned> hex_value(char c) {
 
 bool is_utf8(std::string_view bytes) {
   for (std::size_t at = 0; at < bytes.size();) {
+    if (eight_plain(bytes, at)) {
+      at += 8;
+      continue;
+    }
     const std::size_t length = sequence_length(bytes, at);
     if (length == 0) return false;
     at += length;
@@ -54,6 +67,7 @@ bool has_control(std::string_view utf8) {
     if (c == 0xC2 && i + 1 < utf8.size() && static_cast<unsigned char>(utf8[i + 1]) < 0xA0) {
       return true;
     }
+    if (c != 0xE2) continue;
     const std::string_view rest = utf8.substr(i, 3);
     if (rest == "\xE2\x80\xA8" || rest == "\xE2\x80\xA9") return true;
   }
@@ -121,6 +135,10 @@ std::string to_hex(std::string_view bytes) {
     out += kHexDigits[byte & 0xFU];
   }
   return out;
+}
+
+bool is_hex(std::string_view text) {
+  return std::ranges::all_of(text, [](char c) { return hex_value(c).has_value(); });
 }
 
 std::optional<std::string> from_hex(std::string_view hex) {

@@ -53,6 +53,7 @@ std::string_view trim(std::string_view text);
 std::optional<std::uint64_t> parse_digits(std::string_view text);
 
 std::string to_hex(std::string_view bytes);
+bool is_hex(std::string_view text);  // digits and a to f alone
 std::optional<std::string> from_hex(std::string_view hex);
 
 }  // namespace stint

@@ -11,7 +11,7 @@ namespace stint::server {
 
 struct Caller {
   std::shared_ptr<const api::Key> key;  // null: no key is asked for here
-  std::string bearer = {};              // as shown; never printed
+  std::string_view bearer = {};         // as shown in the head of its request; never printed
 
   std::string name() const { return key ? key->name : std::string(); }
   bool may(api::Rights any) const { return !key || (key->rights & any) != 0; }

@@ -379,7 +379,11 @@ void Desk::run_acquire(const VisitPtr& visit, const std::shared_ptr<Request>& re
                                                   " leases at a time: release some")},
                                Millis(1000)));
   }
-  if (bid->wait.count() == 0) return run(visit, request);
+  if (bid->wait.count() == 0) {
+    request->made = bid->made;
+    if (!bid->listed && line_up(visit, request, std::move(bid->first))) return;
+    return run(visit, request);
+  }
   if (waiters_->count() >= serve_.limits.waiters) {
     metrics_.denied("limit");
     return finish(visit, error_answer(429, {Code::Denied, "too many wait already"}, Millis(1000)));

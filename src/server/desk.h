@@ -44,6 +44,8 @@ class Desk final : public Server, public net::http::Handler {
   // What came while the store was busy with the last ones goes to it together: one disk sync for
   // all of a turn.
   bool gather(const VisitPtr& visit, const std::shared_ptr<Request>& request);
+  // False: this store has no batches, or too much waits already.
+  bool line_up(const VisitPtr& visit, const std::shared_ptr<Request>& request, api::Ask ask);
   void run_gathered();
   void run_claim(const VisitPtr& visit, const std::shared_ptr<Request>& request);
   void serve_metrics(const VisitPtr& visit);

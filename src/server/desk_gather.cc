@@ -11,8 +11,14 @@ bool Desk::gather(const VisitPtr& visit, const std::shared_ptr<Request>& request
     finish(visit, fault_answer(ask.error()));
     return true;
   }
-  if (!*ask || gathered_.size() >= serve_.limits.most_queued) return false;
-  gathered_.push_back({visit, request, std::move(**ask)});
+  return *ask && line_up(visit, request, std::move(**ask));
+}
+
+bool Desk::line_up(const VisitPtr& visit, const std::shared_ptr<Request>& request, api::Ask ask) {
+  if (serve_.backend.batch == nullptr || gathered_.size() >= serve_.limits.most_queued) {
+    return false;
+  }
+  gathered_.push_back({visit, request, std::move(ask)});
   metrics_.queued = static_cast<std::int64_t>(gathered_.size());
   if (std::exchange(gathering_, true)) return true;
   // After what else this turn of the loop brings.
@@ -34,21 +40,28 @@ void Desk::run_gathered() {
     gathering_ = false;
     return;
   }
-  const bool queued = http_->work([this, batch] {
+  const bool queued = http_->work_in_turn([this, batch] {
     const MonoTime began = clock_.mono();
     std::vector<api::Ask> asks;
     asks.reserve(batch->size());
-    for (const Gathered& one : *batch) asks.push_back(one.ask);
-    const auto told = serve_.backend.batch->many(asks);
-    metrics_.store_time.observe(clock_.mono() - began);
-    auto answers = std::make_shared<std::vector<Answer>>();
-    for (std::size_t i = 0; i < told.size(); ++i) {
-      answers->push_back(ask_answer(*(*batch)[i].request, (*batch)[i].ask, told[i]));
-    }
-    http_->post([this, batch, answers] {
-      for (std::size_t i = 0; i < batch->size(); ++i) {
-        finish((*batch)[i].visit, std::move((*answers)[i]));
+    for (Gathered& one : *batch) asks.push_back(std::move(one.ask));
+    auto answers = std::make_shared<std::vector<std::pair<std::size_t, Answer>>>();
+    answers->reserve(batch->size());
+    serve_.backend.batch->many(asks, [&](std::size_t i, const api::AskAnswer& told) {
+      Answer answer = ask_answer(*(*batch)[i].request, asks[i], told);
+      constexpr int kDone = 200;
+      if (answer.status == kDone) {
+        answers->emplace_back(i, std::move(answer));
+        return;
       }
+      // What is refused does not wait for what the others have written.
+      http_->post([this, batch, i, no = std::move(answer)]() mutable {
+        finish((*batch)[i].visit, std::move(no));
+      });
+    });
+    metrics_.store_time.observe(clock_.mono() - began);
+    http_->post([this, batch, answers] {
+      for (auto& [i, answer] : *answers) finish((*batch)[i].visit, std::move(answer));
       run_gathered();
     });
   });

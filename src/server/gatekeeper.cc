@@ -88,14 +88,14 @@ std::variant<Caller, net::http::Answer> Gatekeeper::admit(
     if (wrong.empty()) return Caller{};
     return error_answer(403, {Code::Denied, std::move(wrong)});
   }
-  const auto shown = head.fields.all("Authorization");
+  const auto shown = head.fields.first("Authorization");
   constexpr std::string_view kScheme = "Bearer ";
-  if (shown.size() != 1 || !shown.front().starts_with(kScheme)) {
+  if (head.fields.count("Authorization") != 1 || !shown->starts_with(kScheme)) {
     return refused(
         "this server needs a key: send 'Authorization: Bearer KEY' (stint takes it from STINT_KEY "
         "or STINT_KEY_FILE)");
   }
-  const std::string_view bearer = shown.front().substr(kScheme.size());
+  const std::string_view bearer = shown->substr(kScheme.size());
   const auto parsed = api::parse_shown_key(bearer);
   const auto found = parsed ? keys_->find(parsed->id) : keys_->end();
   // One answer for all that is wrong with it: nothing is learnt by guessing.
@@ -107,7 +107,7 @@ std::variant<Caller, net::http::Answer> Gatekeeper::admit(
   if (key.expires_at && *key.expires_at <= clock_.wall()) {
     return refused(cat("the key ", quoted(key.name), " has expired: ask for a new one"));
   }
-  return Caller{found->second, std::string(bearer)};
+  return Caller{found->second, bearer};
 }
 
 bool Gatekeeper::within_rate(const Caller& caller) {

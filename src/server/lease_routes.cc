@@ -322,12 +322,7 @@ Result<std::optional<api::Ask>> read_ask(Request& request, std::string_view path
   if (path == "/v1/renew" || path == "/v1/release") {
     return read_held_ask(request, path == "/v1/renew");
   }
-  if (path != "/v1/acquire") return std::optional<api::Ask>();
-  auto bid = read_bid(request);
-  if (!bid) return bid.error();
-  if (bid->listed || bid->wait.count() > 0) return std::optional<api::Ask>();
-  request.made = bid->made;
-  return std::optional<api::Ask>(std::move(bid->first));
+  return std::optional<api::Ask>();
 }
 
 Answer ask_answer(Request& request, const api::Ask& ask, const api::AskAnswer& answer) {

@@ -176,7 +176,8 @@ Result<std::vector<api::AcquireAnswer>> take_bid(Request& request, const Bid& bi
 Answer bid_answer(Request& request, const Bid& bid,
                   const Result<std::vector<api::AcquireAnswer>>& answers);
 
-// What can be done together with others' verbs; empty: not this request. Errors: the answer.
+// A renewal or a release that can be done together with others' verbs; empty: not this request.
+// Errors: the answer.
 Result<std::optional<api::Ask>> read_ask(Request& request, std::string_view path);
 Answer ask_answer(Request& request, const api::Ask& ask, const api::AskAnswer& answer);
 

@@ -14,9 +14,13 @@ namespace {
 constexpr std::size_t kMostKnown = 65'536;
 
 std::vector<std::string> keys_of(const std::string& r, const std::string& tail_key) {
-  std::vector<std::string> keys = {
-      std::string(kMetaKey), own_key(r), alive_key(r), work_key(r), cap_key(r),
-      rest_key(r),           cool_key(r)};
+  std::vector<std::string> keys;
+  constexpr std::size_t kMost = 10;
+  keys.reserve(kMost);
+  keys.emplace_back(kMetaKey);
+  for (auto* const key : {own_key, alive_key, work_key, cap_key, rest_key, cool_key}) {
+    keys.push_back(key(r));
+  }
   if (!tail_key.empty()) keys.push_back(tail_key);
   return keys;
 }
@@ -78,24 +82,37 @@ Status add_sealed(const store::Entry& entry, std::vector<std::string>& all,
 
 }  // namespace
 
+std::vector<std::string> LeaseService::look_keys(const ResourceName& name, Further further,
+                                                 const api::Once* once) const {
+  auto keys = keys_of(name.text(), store_.capabilities().tail_record);
+  if (once != nullptr) keys.push_back(once_key(*once));
+  if (further == Further::Sealed) keys.push_back(sealed_key(name.text()));
+  return keys;
+}
+
 Result<LeaseService::Snapshot> LeaseService::look(const ResourceName& name, Further further,
                                                   const api::Once* once) {
+  auto reading = store_.read(look_keys(name, further, once));
+  if (!reading) return reading.error();
+  return snapshot_of(name, further, once, *reading, 0);
+}
+
+Result<LeaseService::Snapshot> LeaseService::snapshot_of(const ResourceName& name, Further further,
+                                                         const api::Once* once,
+                                                         const store::Reading& reading,
+                                                         std::size_t first) {
   const std::string& r = name.text();
   const std::string& tail_key = store_.capabilities().tail_record;
-  auto keys = keys_of(r, tail_key);
-  if (once != nullptr) keys.push_back(once_key(*once));
-  const std::size_t once_at = keys.size() - 1;
-  if (further == Further::Sealed) keys.push_back(sealed_key(r));
-  auto reading = store_.read(keys);
-  if (!reading) return reading.error();
-  const auto& entries = reading->entries;
+  const std::size_t once_at = tail_key.empty() ? 7 : 8;
+  const std::size_t sealed_at = once_at + (once != nullptr ? 1 : 0);
+  const store::Entry* const entries = reading.entries.data() + first;
   Snapshot out{.resource = r,
                .seen = {},
                .floor = {},
                .generation = {},
                .usable = {},
-               .store_wall = reading->store_wall,
-               .store_time = reading->store_time};
+               .store_wall = reading.store_wall,
+               .store_time = reading.store_time};
   if (!entries[0].present()) return unavailable("the store has lost its meta record");
   auto meta = meta_of(entries[0]);
   if (!meta) return meta.error();
@@ -133,7 +150,7 @@ Result<LeaseService::Snapshot> LeaseService::look(const ResourceName& name, Furt
     out.kept = std::move(*kept);
   }
   if (further == Further::Sealed) {
-    if (auto ok = add_sealed(entries.back(), out.sealed, out.sealing); !ok) return ok.error();
+    if (auto ok = add_sealed(entries[sealed_at], out.sealed, out.sealing); !ok) return ok.error();
   }
   record.timers = {entries[2].timer, entries[4].timer, entries[5].timer, entries[6].timer};
   return out;

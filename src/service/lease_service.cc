@@ -116,21 +116,31 @@ Error lost_from_sight(const ResourceName& resource) {
 Result<LeaseService::Planned> LeaseService::plan(const ResourceName& resource,
                                                  const core::Verb& verb, const api::Grip* grip,
                                                  const api::Once* once) {
-  const Further further =
-      std::holds_alternative<core::Acquire>(verb) ? Further::Sealed : Further::Nothing;
   auto assumed = grip != nullptr ? assume(*grip) : std::nullopt;
   const bool unread = assumed.has_value();
-  auto snapshot = unread ? Result<Snapshot>(std::move(*assumed)) : look(resource, further, once);
+  auto snapshot =
+      unread ? Result<Snapshot>(std::move(*assumed)) : look(resource, further_of(verb), once);
   if (!snapshot) return snapshot.error();
-  const WallTime now = wall_of(*snapshot);
-  Planned out{.settled = {.decision = core::decide(snapshot->seen.record, verb,
-                                                   {.floor = snapshot->floor, .now_wall = now}),
-                          .after = std::move(*snapshot),
+  auto planned = plan_on(std::move(*snapshot), verb, once);
+  if (planned) planned->assumed = unread;
+  return planned;
+}
+
+LeaseService::Further LeaseService::further_of(const core::Verb& verb) {
+  return std::holds_alternative<core::Acquire>(verb) ? Further::Sealed : Further::Nothing;
+}
+
+Result<LeaseService::Planned> LeaseService::plan_on(Snapshot snapshot, const core::Verb& verb,
+                                                    const api::Once* once) {
+  const WallTime now = wall_of(snapshot);
+  const std::string resource = snapshot.resource;
+  Planned out{.settled = {.decision = core::decide(snapshot.seen.record, verb,
+                                                   {.floor = snapshot.floor, .now_wall = now}),
+                          .after = std::move(snapshot),
                           .work_before = {},
                           .hint = {},
                           .granted_ttl = {}},
-              .steps = {},
-              .assumed = unread};
+              .steps = {}};
   Settled& settled = out.settled;
   if (settled.after.kept) {
     if (settled.after.kept->digest != once->digest) return api::once_mismatch();
@@ -149,8 +159,8 @@ Result<LeaseService::Planned> LeaseService::plan(const ResourceName& resource,
   if (decision.change.own && decision.change.own->token.number() > Token::kMax) {
     return unavailable("the tokens of this resource are used up");
   }
-  out.steps = plan_steps(resource.text(), seen, decision.change);
-  for (auto& event : plan_events(resource.text(), seen, verb, decision, now)) {
+  out.steps = plan_steps(resource, seen, decision.change);
+  for (auto& event : plan_events(resource, seen, verb, decision, now)) {
     out.steps.push_back(std::move(event));
   }
   if (once != nullptr) out.steps.push_back(kept_answer(*once, settled, verb, now));
@@ -191,6 +201,7 @@ Result<LeaseService::Settled> LeaseService::settle(const ResourceName& resource,
       continue;
     }
     committed(*planned, *done);
+    if (const auto anchor = anchor_of(*planned, *done)) anchors_->remember(*anchor);
     return std::move(settled);
   }
   return unsettled(too_busy(resource), unknowns);
@@ -201,9 +212,6 @@ void LeaseService::committed(Planned& planned, const store::Committed& done) {
   Settled& settled = planned.settled;
   const core::Change& change = settled.decision.change;
   if (change.own) remember_written(settled.after.resource, planned.steps[0].value, *change.own);
-  if (change.own && anchors_ != nullptr) {
-    anchors_->remember({settled.after.generation, done.revision, change.own->token});
-  }
   ledger_.appended(done.revision);
   apply(settled.after.seen.record, change, done.granted_ttl[1]);
   settled.granted_ttl = trusted(done.granted_ttl[1], settled.after.seen.record.timers.cap);
@@ -212,6 +220,14 @@ void LeaseService::committed(Planned& planned, const store::Committed& done) {
                   .plain = plain(settled.after.seen.record.timers)};
   settled.after.store_wall = done.store_wall;
   settled.after.store_time = done.store_time;
+}
+
+// What is to be remembered of a grant before anybody is told of it.   G12
+std::optional<Anchor> LeaseService::anchor_of(const Planned& planned,
+                                              const store::Committed& done) const {
+  const core::Change& change = planned.settled.decision.change;
+  if (!change.own || anchors_ == nullptr) return std::nullopt;
+  return Anchor{planned.settled.after.generation, done.revision, change.own->token};
 }
 
 api::Lease LeaseService::lease_of(const Snapshot& snapshot) const {

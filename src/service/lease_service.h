@@ -40,7 +40,7 @@ class LeaseService final : public api::Leases, public api::BatchedLeases {
   Result<Token> forget(const ResourceName& resource) override;
   Result<std::unique_ptr<Watch>> watch(const ResourceName& resource) override;
   // With one disk sync for all, where the store can (batches() says so).
-  std::vector<api::AskAnswer> many(const std::vector<api::Ask>& asks) override;
+  void many(const std::vector<api::Ask>& asks, const Tell& tell) override;
   bool batches() const { return many_commits_ != nullptr; }
   const Generation& generation() const override { return *generation_.load(); }
   Millis smallest_ttl() const override { return store_.capabilities().smallest_ttl; }
@@ -52,6 +52,12 @@ class LeaseService final : public api::Leases, public api::BatchedLeases {
   enum class OnUnknown { Say, AskAgain };
 
   enum class Further { Nothing, Sealed };  // what is read besides, in the same reading
+  static Further further_of(const core::Verb& verb);
+  std::vector<std::string> look_keys(const ResourceName& resource, Further further,
+                                     const api::Once* once) const;
+  // `first`: where the records of look_keys() begin in the reading.
+  Result<Snapshot> snapshot_of(const ResourceName& resource, Further further, const api::Once* once,
+                               const store::Reading& reading, std::size_t first);
   Result<Snapshot> look(const ResourceName& resource, Further further = Further::Nothing,
                         const api::Once* once = nullptr);
   Result<Meta> meta_of(const store::Entry& entry);
@@ -76,10 +82,17 @@ class LeaseService final : public api::Leases, public api::BatchedLeases {
   void committed(Planned& planned, const store::Committed& done);
   Result<Planned> plan(const ResourceName& resource, const core::Verb& verb, const api::Grip* grip,
                        const api::Once* once);
+  Result<Planned> plan_on(Snapshot snapshot, const core::Verb& verb, const api::Once* once);
+  // Several verbs' plans, on one reading; empty: it goes the way of a single verb.
+  std::vector<std::optional<Planned>> plan_many(const std::vector<api::Ask>& asks);
+  api::AskAnswer told_of(const api::Ask& ask, Settled settled);
+  std::optional<Anchor> anchor_of(const Planned& planned, const store::Committed& done) const;
   Result<core::Verb> verb_of(const api::AcquireRequest& request) const;
   Result<core::Verb> verb_of(const api::Ask& ask) const;
   api::AskAnswer one_by_one(const api::Ask& ask);
-  api::AskAnswer done_of(const api::Ask& ask, Planned& planned, const store::Committed& done);
+  void remember_newest(const std::vector<std::optional<Planned>>& plans,
+                       const std::vector<std::size_t>& proposed,
+                       const std::vector<Result<store::CommitAnswer>>& answers);
   Result<api::AcquireAnswer> answer_of(const api::AcquireRequest& request, Settled settled);
   api::AcquireAnswer refusal_of(const api::AcquireRequest& request, const Settled& settled);
   Status drop_history(const ResourceName& resource);

@@ -17,14 +17,19 @@ constexpr std::string_view kSpeakTls =
     "done.\"}}";
 
 std::string answer_text(const Answer& answer, bool keep) {
-  std::string out = cat("HTTP/1.1 ", answer.status, ' ', reason_of(answer.status), "\r\n");
+  std::string out;
+  constexpr std::size_t kUsual = 256;
+  out.reserve(kUsual);
+  const auto add = [&out](const auto&... pieces) { (detail::append(out, pieces), ...); };
+  add("HTTP/1.1 ", answer.status, ' ', reason_of(answer.status), "\r\n");
   // "Not modified" has no body; a length would be that of the body that is not sent.
   if (answer.status != 304) {
-    out += cat("Content-Type: ", answer.type, "\r\nContent-Length: ", answer.body.size(), "\r\n");
+    add("Content-Type: ", answer.type, "\r\nContent-Length: ", answer.body.size(), "\r\n");
   }
-  for (const Field& field : answer.fields) out += cat(field.name, ": ", field.value, "\r\n");
-  if (!keep) out += "Connection: close\r\n";
-  return out + "\r\n";
+  for (const Field& field : answer.fields) add(field.name, ": ", field.value, "\r\n");
+  if (!keep) add("Connection: close\r\n");
+  add("\r\n");
+  return out;
 }
 
 std::string error_body(std::string_view code, std::string_view message) {
@@ -183,9 +188,19 @@ Task<bool> Connection::serve(RequestHead head) {
   const auto call =
       std::make_shared<PendingCall>(hub_.shared_from_this(), shared_from_this(), std::move(head));
   hub_.handler.request(call);
-  Decision made = co_await decision(*call);
+  Decision made = std::exchange(call->decided, Decision());
+  if (std::holds_alternative<std::monostate>(made)) made = co_await decision(*call);
   if (const auto* order = std::get_if<Collect>(&made)) {
-    auto text = co_await collect(order->most);
+    // Mostly all of it came with the head.
+    auto here = continue_due_ ? Result<std::string>(std::string()) : take_pieces(false);
+    const bool whole = here && body_->done() && here->size() <= order->most;
+    // g++ 12 destroys twice what one branch of a ?: with a co_await has made.
+    std::optional<std::string> text;
+    if (whole) {
+      text = std::move(*here);
+    } else {
+      text = co_await collect(order->most, std::move(here));
+    }
     if (!text) co_return false;
     order->then(std::move(*text));
     made = co_await decision(*call);
@@ -201,7 +216,9 @@ Task<bool> Connection::serve(RequestHead head) {
   if (answer == nullptr) co_return false;
   // What is here of the body is dropped; what is not is not waited for.
   (void)take_pieces(false);
-  co_return co_await send(*answer, keep_ && body_->done() && !hub_.stopping, head_only);
+  const bool keep = keep_ && body_->done() && !hub_.stopping;
+  if (const auto sent = send_at_once(*answer, keep, head_only)) co_return *sent;
+  co_return co_await send_rest(*answer, keep);
 }
 
 Task<Decision> Connection::decision(PendingCall& call) {
@@ -214,10 +231,24 @@ Task<Decision> Connection::decision(PendingCall& call) {
   co_return std::exchange(call.decided, Decision());
 }
 
-Task<bool> Connection::send(const Answer& answer, bool keep, bool head_only) {
+// Nothing: a rest is to be sent yet.
+std::optional<bool> Connection::send_at_once(const Answer& answer, bool keep, bool head_only) {
   client_.allow(hub_.options.limits.stall_time);
-  const bool sent = co_await client_.write(answer_text(answer, keep),
-                                           head_only ? std::string_view() : answer.body);
+  const std::string head = answer_text(answer, keep);
+  const std::string_view body = head_only ? std::string_view() : answer.body;
+  const std::size_t pushed = client_.push(head, body);
+  if (pushed < head.size() + body.size()) {
+    unsent_ = cat(std::string_view(head).substr(std::min(pushed, head.size())),
+                  body.substr(pushed - std::min(pushed, head.size())));
+    return std::nullopt;
+  }
+  if (answer.sent) answer.sent(true);
+  return keep;
+}
+
+Task<bool> Connection::send_rest(const Answer& answer, bool keep) {
+  const std::string rest = std::exchange(unsent_, {});
+  const bool sent = co_await client_.write(rest);
   if (answer.sent) answer.sent(sent);
   co_return sent&& keep;
 }
@@ -230,7 +261,7 @@ Task<bool> Connection::refuse(int status, std::string_view why) {
       .body = error_body("invalid", cat("this request was refused: ", why, ". Nothing was done.")),
       .fields = {},
       .type = "application/json"};
-  co_await send(answer, false, false);
+  if (!send_at_once(answer, false, false)) co_await send_rest(answer, false);
   co_return false;
 }
 
@@ -254,11 +285,10 @@ Result<std::string> Connection::take_pieces(bool chunked) {
   return out;
 }
 
-Task<std::optional<std::string>> Connection::collect(std::size_t most) {
+Task<std::optional<std::string>> Connection::collect(std::size_t most, Result<std::string> pieces) {
   if (continue_due_) co_await client_.write("HTTP/1.1 100 Continue\r\n\r\n");
   std::string out;
-  while (true) {
-    auto pieces = take_pieces(false);
+  for (;; pieces = take_pieces(false)) {
     if (!pieces) {
       co_await refuse(400, pieces.error().message);
       co_return std::nullopt;

@@ -126,8 +126,9 @@ Task<bool> Connection::give_up(Passing& passing, int status, std::string_view wh
   Answer answer{.status = status, .body = cat("{\"error\":", inner.done(), "}")};
   if (status == 503) answer.fields.push_back({"Retry-After", "1"});
   const bool drained = body_->done() && !passing.sending;
-  co_return co_await send(answer, keep_ && drained && !hub_.stopping,
-                          passing.head.method == "HEAD");
+  const bool keep = keep_ && drained && !hub_.stopping;
+  if (const auto sent = send_at_once(answer, keep, passing.head.method == "HEAD")) co_return *sent;
+  co_return co_await send_rest(answer, keep);
 }
 
 Task<bool> Connection::forward(const RequestHead& head, const Forward& order) {

@@ -47,6 +47,8 @@ std::string_view take_line(std::string_view& rest) {
 
 Result<Fields> parse_fields(std::string_view rest) {
   Fields out;
+  constexpr std::size_t kUsual = 8;
+  out.reserve(kUsual);
   while (!rest.empty()) {
     const std::string_view line = take_line(rest);
     if (line.empty()) break;
@@ -71,20 +73,20 @@ Result<bool> is_http10(std::string_view version) {
 
 // Length and Chunked as the fields say; None: neither.
 Result<Framing> declared(const Fields& fields, bool http10) {
-  const auto lengths = fields.all("Content-Length");
-  const auto codings = fields.all("Transfer-Encoding");
-  if (lengths.size() > 1) return invalid("more than one Content-Length");
-  if (!lengths.empty() && !codings.empty()) {
+  const std::size_t lengths = fields.count("Content-Length");
+  const std::size_t codings = fields.count("Transfer-Encoding");
+  if (lengths > 1) return invalid("more than one Content-Length");
+  if (lengths > 0 && codings > 0) {
     return invalid("both a Content-Length and a Transfer-Encoding");
   }
-  if (!codings.empty()) {
-    if (http10 || codings.size() > 1 || !same_name(codings.front(), "chunked")) {
+  if (codings > 0) {
+    if (http10 || codings > 1 || !same_name(*fields.first("Transfer-Encoding"), "chunked")) {
       return invalid("a Transfer-Encoding that is not exactly 'chunked'");
     }
     return Framing{Framing::Kind::Chunked, 0};
   }
-  if (lengths.empty()) return Framing{};
-  const auto length = parse_digits(lengths.front());
+  if (lengths == 0) return Framing{};
+  const auto length = parse_digits(*fields.first("Content-Length"));
   if (!length) return invalid("a Content-Length that is no number");
   return Framing{Framing::Kind::Length, *length};
 }
@@ -122,6 +124,11 @@ std::optional<std::string_view> Fields::first(std::string_view name) const {
     if (same_name(field.name, name)) return field.value;
   }
   return std::nullopt;
+}
+
+std::size_t Fields::count(std::string_view name) const {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      list_, [name](const Field& field) { return same_name(field.name, name); }));
 }
 
 bool Fields::lists(std::string_view name, std::string_view word) const {
@@ -163,7 +170,7 @@ Result<RequestHead> parse_request(std::string_view raw) {
   if (parts[1].front() != '/' && parts[1] != "*") return invalid("a target that is no path");
   auto fields = parse_fields(rest);
   if (!fields) return fields.error();
-  const std::size_t hosts = fields->all("Host").size();
+  const std::size_t hosts = fields->count("Host");
   if (hosts > 1 || (hosts == 0 && !*http10)) return invalid("not exactly one Host");
   return RequestHead{std::string(parts[0]), std::string(parts[1]), *http10, std::move(*fields)};
 }

@@ -29,9 +29,11 @@ class Fields {
   // Names are compared without regard to case.
   std::vector<std::string_view> all(std::string_view name) const;
   std::optional<std::string_view> first(std::string_view name) const;
+  std::size_t count(std::string_view name) const;
   bool lists(std::string_view name, std::string_view word) const;  // "Connection: a, close"
   void remove(std::string_view name);
   const std::vector<Field>& list() const { return list_; }
+  void reserve(std::size_t fields) { list_.reserve(fields); }
 
  private:
   std::vector<Field> list_;

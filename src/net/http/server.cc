@@ -102,17 +102,8 @@ class AsioServer final : public Server {
     return {};
   }
 
-  bool work(std::function<void()> task) override {
-    if (waiting_->fetch_add(1) >= hub_->options.most_work) {
-      waiting_->fetch_sub(1);
-      return false;
-    }
-    asio::post(workers_, [waiting = waiting_, task = std::move(task)] {
-      task();
-      waiting->fetch_sub(1);
-    });
-    return true;
-  }
+  bool work(std::function<void()> task) override { return give(workers_, std::move(task)); }
+  bool work_in_turn(std::function<void()> task) override { return give(clerk_, std::move(task)); }
 
   bool stop(Millis patience) override {
     if (!thread_.joinable()) return true;
@@ -124,6 +115,7 @@ class AsioServer final : public Server {
     });
     wait_for_none(kCutTime);
     workers_.join();
+    clerk_.join();
     hub_->loop.stop();
     thread_.join();
     hub_->loop.drop_all();
@@ -131,6 +123,18 @@ class AsioServer final : public Server {
   }
 
  private:
+  bool give(asio::thread_pool& pool, std::function<void()> task) {
+    if (waiting_->fetch_add(1) >= hub_->options.most_work) {
+      waiting_->fetch_sub(1);
+      return false;
+    }
+    asio::post(pool, [waiting = waiting_, task = std::move(task)] {
+      task();
+      waiting->fetch_sub(1);
+    });
+    return true;
+  }
+
   void quiesce() {
     hub_->stopping = true;
     error_code ignored;
@@ -201,6 +205,7 @@ class AsioServer final : public Server {
   const std::shared_ptr<Hub> hub_;
   tcp::acceptor acceptor_;
   asio::thread_pool workers_;
+  asio::thread_pool clerk_{1};
   std::shared_ptr<std::atomic<std::size_t>> waiting_ =
       std::make_shared<std::atomic<std::size_t>>(0);
   std::uint16_t port_ = 0;

@@ -139,6 +139,9 @@ class Server {
   virtual Status reload() = 0;
   // On a worker; false: too much is waiting, nothing is done.
   virtual bool work(std::function<void()> task) = 0;
+  // The same, one after another, on a thread of their own: what comes without end finds its memory
+  // and its caches where it left them.
+  virtual bool work_in_turn(std::function<void()> task) = 0;
   // Takes no new connections, ends idle ones, waits so long for the others, then cuts them. True:
   // none had to be cut. Not from the loop.
   virtual bool stop(Millis patience) = 0;

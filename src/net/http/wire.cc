@@ -62,6 +62,15 @@ Task<bool> Wire::write(std::string_view one, std::string_view two, std::string_v
   co_return !failed;
 }
 
+std::size_t Wire::push(std::string_view one, std::string_view two) {
+  if (!socket_.is_open() || timed_out_ || tls_) return 0;
+  error_code failed;
+  socket_.non_blocking(true, failed);
+  if (failed) return 0;
+  const std::array<asio::const_buffer, 2> parts = {asio::buffer(one), asio::buffer(two)};
+  return socket_.write_some(parts, failed);
+}
+
 void Wire::consume(std::size_t bytes) {
   at_ += bytes;
   if (at_ == buffer_.size()) {

@@ -44,6 +44,9 @@ class Wire {
   // Reads some more; false: end or failure (see timed_out).
   Task<bool> fill();
   Task<bool> write(std::string_view one, std::string_view two = {}, std::string_view three = {});
+  // Sends what the socket takes without waiting, as it does with nearly every answer: how many
+  // bytes. Zero also for what is encrypted, and for a failure: write() finds out.
+  std::size_t push(std::string_view one, std::string_view two);
   std::string_view unread() const { return std::string_view(buffer_).substr(at_); }
   void consume(std::size_t bytes);
   bool full(std::size_t most) const { return buffer_.size() - at_ >= most; }
@@ -110,9 +113,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Task<std::optional<RequestHead>> read_head();
   Task<bool> serve(RequestHead head);  // false: the connection ends
   Task<Decision> decision(PendingCall& call);
-  Task<bool> send(const Answer& answer, bool keep, bool head_only);
+  std::optional<bool> send_at_once(const Answer& answer, bool keep, bool head_only);
+  Task<bool> send_rest(const Answer& answer, bool keep);
   Task<bool> refuse(int status, std::string_view why);
-  Task<std::optional<std::string>> collect(std::size_t most);
+  // `pieces`: what was taken of the body already.
+  Task<std::optional<std::string>> collect(std::size_t most, Result<std::string> pieces);
   // What is there of the body, as the upstream gets it (`chunked`: framed anew). Errors: Invalid.
   Result<std::string> take_pieces(bool chunked);
   Task<void> linger();
@@ -146,6 +151,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool watching_ = false;
   std::string peer_;
   std::uint64_t taken_ = 0;  // bytes of the present body
+  std::string unsent_;       // of the present answer
   MonoTime request_until_ = MonoTime::max();
 };
 
