@@ -66,13 +66,20 @@ void Sha256::add(std::string_view bytes) {
 
 std::string Sha256::done() {
   const std::uint64_t bits = length_ * 8;
-  std::string padding("\x80");
-  while ((rest_.size() + padding.size()) % kSha256Block != kSha256Block - 8) padding += '\0';
-  for (int shift = 56; shift >= 0; shift -= 8) {
-    padding += static_cast<char>(bits >> static_cast<unsigned>(shift) & 0xFFU);
+  constexpr std::size_t kLength = 8;
+  rest_ += '\x80';
+  if (rest_.size() > kSha256Block - kLength) {
+    rest_.resize(kSha256Block);
+    absorb_sha256(state_, rest_.data());
+    rest_.clear();
   }
-  add(padding);
+  rest_.resize(kSha256Block - kLength);
+  for (int shift = 56; shift >= 0; shift -= 8) {
+    rest_ += static_cast<char>(bits >> static_cast<unsigned>(shift) & 0xFFU);
+  }
+  absorb_sha256(state_, rest_.data());
   std::string digest;
+  digest.reserve(4 * state_.size());
   for (const std::uint32_t word : state_) {
     for (int shift = 24; shift >= 0; shift -= 8) {
       digest += static_cast<char>(word >> static_cast<unsigned>(shift) & 0xFFU);

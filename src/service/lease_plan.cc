@@ -138,6 +138,8 @@ api::Event moved_event(const std::string& resource, const core::Change& change, 
 std::vector<Step> plan_steps(const std::string& resource, const Seen& seen,
                              const core::Change& change) {
   std::vector<Step> steps;
+  constexpr std::size_t kMostSteps = 12;  // all but the history's removals
+  steps.reserve(kMostSteps);
   steps.push_back(own_step(resource, seen, change));
   steps.push_back(alive_step(resource, seen, change));
   const core::Timers& timers = seen.record.timers;
