@@ -1,7 +1,8 @@
 #include "base/json_text.h"
 
-#include <algorithm>
+#include <array>
 #include <charconv>
+#include <cstring>
 
 namespace stint {
 
@@ -26,12 +27,32 @@ void append_escaped(std::string& out, char c) {
 
 bool needs_escape(char c) { return c == '"' || c == '\\' || static_cast<unsigned char>(c) < 0x20; }
 
+constexpr std::uint64_t each_byte(unsigned char c) { return 0x0101'0101'0101'0101U * c; }
+
+// The high bit of every byte that is zero, exact up to the first of them.
+constexpr std::uint64_t zero_bytes(std::uint64_t word) {
+  return (word - each_byte(0x01)) & ~word & each_byte(0x80);
+}
+
+// How many letters need no escape; eight at a time, for that is nearly all of them.
+std::size_t plain_letters(std::string_view text) {
+  std::size_t at = 0;
+  for (std::uint64_t word = 0; at + sizeof word <= text.size(); at += sizeof word) {
+    std::memcpy(&word, text.data() + at, sizeof word);
+    const std::uint64_t control = (word - each_byte(0x20)) & ~word & each_byte(0x80);
+    if ((control | zero_bytes(word ^ each_byte('"')) | zero_bytes(word ^ each_byte('\\'))) != 0) {
+      break;
+    }
+  }
+  while (at < text.size() && !needs_escape(text[at])) ++at;
+  return at;
+}
+
 // Run by run: hardly anything in a record needs an escape.
 void append_quoted(std::string& out, std::string_view text) {
   out += '"';
   while (!text.empty()) {
-    const auto* const stop = std::find_if(text.begin(), text.end(), needs_escape);
-    const auto plain = static_cast<std::size_t>(stop - text.begin());
+    const std::size_t plain = plain_letters(text);
     out.append(text.data(), plain);
     text.remove_prefix(plain);
     if (text.empty()) break;
@@ -64,8 +85,8 @@ JsonText& JsonText::field(std::string_view key, std::string_view text) {
 
 JsonText& JsonText::field(std::string_view key, std::int64_t number) {
   name(key);
-  char digits[24];
-  out_.append(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
+  std::array<char, 24> digits{};
+  out_.append(digits.data(), std::to_chars(digits.data(), digits.end(), number).ptr);
   return *this;
 }
 

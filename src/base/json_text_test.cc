@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 namespace stint {
 namespace {
 
@@ -15,6 +17,21 @@ TEST(JsonText, WritesTextAndNumbersInOrder) {
 TEST(JsonText, EscapesWhatWouldBreakIt) {
   EXPECT_EQ(JsonText().field("k\"", "a\"b\\c\n\x01\x1f é").done(),
             "{\"k\\\"\":\"a\\\"b\\\\c\\n\\u0001\\u001f é\"}");
+}
+
+// Letters are looked at eight at a time: an escape is found wherever it stands.
+TEST(JsonText, FindsAnEscapeAtEveryPlace) {
+  const std::string plain = "0123456789 \x7f\xc3\xa9~!#[]";
+  for (const std::string_view bad : {"\"", "\\", "\n", "\x1f"}) {
+    const std::string escaped = json_quoted(bad).substr(1, json_quoted(bad).size() - 2);
+    EXPECT_GT(escaped.size(), bad.size());
+    for (std::size_t at = 0; at <= plain.size(); ++at) {
+      const std::string before = plain.substr(0, at);
+      const std::string after = plain.substr(at);
+      EXPECT_EQ(json_quoted(before + std::string(bad) + after),
+                "\"" + before + escaped + after + "\"");
+    }
+  }
 }
 
 TEST(JsonText, QuotesOneText) {

@@ -4,6 +4,10 @@
 #include <array>
 #include <bit>
 #include <cstdint>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <immintrin.h>
+#endif
 
 namespace stint {
 namespace {
@@ -21,7 +25,7 @@ constexpr std::array<std::uint32_t, 64> kRound = {
 constexpr std::size_t kSha256Block = 64;
 using Sha256State = std::array<std::uint32_t, 8>;
 
-void absorb_sha256(Sha256State& state, const char* block) {
+void absorb_plainly(Sha256State& state, const char* block) {
   std::array<std::uint32_t, 64> w{};
   for (std::size_t i = 0; i < 16; ++i) {
     for (std::size_t j = 0; j < 4; ++j) {
@@ -45,7 +49,68 @@ void absorb_sha256(Sha256State& state, const char* block) {
   for (std::size_t i = 0; i < state.size(); ++i) state[i] += s[i];
 }
 
+#if defined(__x86_64__)
+
+// The same by the processor's own instructions, four rounds at a time: a claim is hashed in every
+// call of a server, and an API key twice.
+__attribute__((target("sha,sse4.1,ssse3"))) void absorb_quickly(Sha256State& state,
+                                                                const char* block) {
+  const auto* const words = reinterpret_cast<const __m128i*>(block);
+  const __m128i big_endian = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);
+  // The instructions want the halves as (a, b, e, f) and (c, d, g, h), the first one highest.
+  const __m128i dcba = _mm_loadu_si128(reinterpret_cast<const __m128i*>(state.data()));
+  const __m128i hgfe = _mm_loadu_si128(reinterpret_cast<const __m128i*>(state.data() + 4));
+  const __m128i cdab = _mm_shuffle_epi32(dcba, 0xB1);
+  const __m128i efgh = _mm_shuffle_epi32(hgfe, 0x1B);
+  const __m128i abef_before = _mm_alignr_epi8(cdab, efgh, 8);
+  const __m128i cdgh_before = _mm_blend_epi16(efgh, cdab, 0xF0);
+  __m128i abef = abef_before;
+  __m128i cdgh = cdgh_before;
+  __m128i w[4];
+  for (std::size_t i = 0; i < 4; ++i) {
+    w[i] = _mm_shuffle_epi8(_mm_loadu_si128(words + i), big_endian);
+  }
+  for (std::size_t four = 0; four < 16; ++four) {
+    __m128i& now = w[four % 4];  // until it is made anew: of sixteen rounds ago
+    const __m128i& last = w[(four + 3) % 4];
+    if (four >= 4) {
+      const __m128i sum = _mm_add_epi32(_mm_sha256msg1_epu32(now, w[(four + 1) % 4]),
+                                        _mm_alignr_epi8(last, w[(four + 2) % 4], 4));
+      now = _mm_sha256msg2_epu32(sum, last);
+    }
+    const auto* const rounds = reinterpret_cast<const __m128i*>(kRound.data() + 4 * four);
+    const __m128i added = _mm_add_epi32(now, _mm_loadu_si128(rounds));
+    cdgh = _mm_sha256rnds2_epu32(cdgh, abef, added);
+    abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(added, 0x0E));
+  }
+  abef = _mm_add_epi32(abef, abef_before);
+  cdgh = _mm_add_epi32(cdgh, cdgh_before);
+  const __m128i feba = _mm_shuffle_epi32(abef, 0x1B);
+  const __m128i dchg = _mm_shuffle_epi32(cdgh, 0xB1);
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(state.data()), _mm_blend_epi16(feba, dchg, 0xF0));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(state.data() + 4), _mm_alignr_epi8(dchg, feba, 8));
+}
+
+bool has_sha_instructions() {
+  unsigned a = 0;
+  unsigned b = 0;
+  unsigned c = 0;
+  unsigned d = 0;
+  constexpr unsigned kFeatures = 7;
+  return __get_cpuid_count(kFeatures, 0, &a, &b, &c, &d) != 0 && (b & bit_SHA) != 0;
+}
+
+#endif
+
 }  // namespace
+
+void Sha256::absorb(const char* block) {
+#if defined(__x86_64__)
+  static const bool quick = has_sha_instructions();
+  if (quick && !plainly_) return absorb_quickly(state_, block);
+#endif
+  absorb_plainly(state_, block);
+}
 
 void Sha256::add(std::string_view bytes) {
   length_ += bytes.size();
@@ -55,11 +120,11 @@ void Sha256::add(std::string_view bytes) {
     resting_ += more;
     bytes.remove_prefix(more);
     if (resting_ < kSha256Block) return;
-    absorb_sha256(state_, rest_.data());
+    absorb(rest_.data());
     resting_ = 0;
   }
   while (bytes.size() >= kSha256Block) {
-    absorb_sha256(state_, bytes.data());
+    absorb(bytes.data());
     bytes.remove_prefix(kSha256Block);
   }
   std::copy(bytes.begin(), bytes.end(), rest_.begin());

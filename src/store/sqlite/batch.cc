@@ -18,9 +18,9 @@ Status Batch::begin(Nanos now, WallTime wall) {
   return {};
 }
 
-Result<Row> Batch::look(const std::string& key) {
+Result<Row> Batch::look(const std::string& key, View::Part part) {
   if (const auto own = done_.changes.find(key); own != done_.changes.end()) return own->second;
-  if (auto known = view_.known(key)) return std::move(*known);
+  if (auto known = view_.known(key, part)) return std::move(*known);
   if (const auto read = from_table_.find(key); read != from_table_.end()) return read->second;
   auto row = find_row(db_, key);
   if (row) from_table_.emplace(key, *row);
@@ -31,7 +31,9 @@ Result<std::optional<Conflict>> Batch::first_conflict(const std::vector<Step>& s
                                                       std::vector<Row>& rows) {
   for (std::size_t i = 0; i < steps.size(); ++i) {
     if (blind(steps[i])) continue;
-    auto row = look(steps[i].key);
+    // A touch writes the value again; all others bring their own, or none.
+    const bool whole = steps[i].kind == Step::Kind::Touch;
+    auto row = look(steps[i].key, whole ? View::Part::Whole : View::Part::Head);
     if (!row) return row.error();
     if (!moment_->holds(steps[i], *row)) return std::optional<Conflict>(Conflict{i});
     rows[i] = std::move(*row);
@@ -45,6 +47,8 @@ Result<CommitAnswer> Batch::apply(const std::vector<Step>& steps, bool& wrote) {
   if (!conflict) return conflict.error();
   if (*conflict) return CommitAnswer(**conflict);
   Committed done;
+  done.versions.reserve(steps.size());
+  done.granted_ttl.reserve(steps.size());
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const auto version = write(steps[i], rows[i]);
     if (!version) return version.error();
@@ -110,10 +114,8 @@ Status Batch::finish(const JournalLimits& limits) {
     done_.at.bytes += bytes.size();
     return append_row(db_, done_.at, bytes);
   }
-  Recent all = view_.recent();
-  for (const auto& [key, row] : done_.changes) all.insert_or_assign(key, row);
   done_.at = {.folded = number, .folded_mark = mark, .top = number};
-  return fold(db_, all, done_.mark, done_.at);
+  return fold(db_, {view_.recent(), done_.changes}, done_.mark, done_.at);
 }
 
 void Batch::committed() {

@@ -36,7 +36,7 @@ class Batch {
   void committed();
 
  private:
-  Result<Row> look(const std::string& key);
+  Result<Row> look(const std::string& key, View::Part part);
   Result<std::optional<Conflict>> first_conflict(const std::vector<Step>& steps,
                                                  std::vector<Row>& rows);
   // The version that the record has afterwards.

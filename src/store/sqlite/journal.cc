@@ -53,10 +53,19 @@ Result<bool> read_rows(Database& db, std::uint64_t from, const Journal* known, J
   }
 }
 
+Status write_row(Database& db, const std::string& key, const Row& row) {
+  return row.version == 0 ? remove_row(db, key) : put_row(db, key, row);
+}
+
 }  // namespace
 
 std::string encode_journal_row(std::uint64_t mark, const Mark& now, const Recent& changes) {
-  std::string out(1, kFormat);
+  constexpr std::size_t kMostOfARow = 64;  // besides its texts
+  std::size_t size = kMostOfARow;
+  for (const auto& [key, row] : changes) size += key.size() + row.value.size() + kMostOfARow;
+  std::string out;
+  out.reserve(size);
+  out.push_back(kFormat);
   pack_number(out, mark);
   pack_number(out, now.seq);
   pack_number(out, static_cast<std::uint64_t>(now.last.count()));
@@ -114,11 +123,13 @@ Status append_row(Database& db, const Position& at, std::string_view row) {
   return {};
 }
 
-Status fold(Database& db, const Recent& all, const Mark& mark, const Position& at) {
-  for (const auto& [key, row] : all) {
-    if (auto done = row.version == 0 ? remove_row(db, key) : put_row(db, key, row); !done) {
-      return done;
-    }
+Status fold(Database& db, const Gathered& all, const Mark& mark, const Position& at) {
+  for (const auto& [key, row] : all.before) {
+    if (all.changes.contains(key)) continue;
+    if (auto done = write_row(db, key, row); !done) return done;
+  }
+  for (const auto& [key, row] : all.changes) {
+    if (auto done = write_row(db, key, row); !done) return done;
   }
   auto query = db.query("UPDATE mark SET seq = ?, last_ns = ?, folded = ?, folded_mark = ?");
   if (!query) return query.error();

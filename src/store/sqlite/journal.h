@@ -60,8 +60,12 @@ Result<JournalNews> read_journal(Database& db, const Journal* known);
 
 // Under the write lock.
 Status append_row(Database& db, const Position& at, std::string_view row);
-// Writes `all` into the table; the journal is empty then. `at.folded` and `at.folded_mark` are the
-// new ones.
-Status fold(Database& db, const Recent& all, const Mark& mark, const Position& at);
+// Writes what has gathered into the table, with the transaction's own changes over it; the journal
+// is empty then. `at.folded` and `at.folded_mark` are the new ones.
+struct Gathered {
+  const Recent& before;
+  const Recent& changes;
+};
+Status fold(Database& db, const Gathered& all, const Mark& mark, const Position& at);
 
 }  // namespace stint::store

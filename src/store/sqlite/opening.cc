@@ -175,7 +175,7 @@ Status fold_all(Database& db) {
   os::SystemRandom random;
   const Journal& journal = read->journal;
   return fold(
-      db, journal.recent, journal.mark,
+      db, {journal.recent, {}}, journal.mark,
       {.folded = journal.at.top, .folded_mark = random.next() >> 1U, .top = journal.at.top});
 }
 

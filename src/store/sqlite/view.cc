@@ -48,12 +48,10 @@ std::optional<Stamp> View::read_stamp() const {
   return first;
 }
 
-std::optional<Row> View::find_locked(const std::string& key) const {
-  if (const auto found = journal_.recent.find(key); found != journal_.recent.end()) {
-    return found->second;
-  }
-  if (const auto found = table_.find(key); found != table_.end()) return found->second;
-  return std::nullopt;
+const Row* View::find_locked(const std::string& key) const {
+  if (const auto found = asked_.find(key); found != asked_.end()) return &found->second;
+  const auto found = journal_.recent.find(key);
+  return found == journal_.recent.end() ? nullptr : &found->second;
 }
 
 std::optional<std::vector<Row>> View::find(const std::vector<std::string>& keys) const {
@@ -62,9 +60,9 @@ std::optional<std::vector<Row>> View::find(const std::vector<std::string>& keys)
   std::vector<Row> out;
   out.reserve(keys.size());
   for (const std::string& key : keys) {
-    auto found = find_locked(key);
-    if (!found) return std::nullopt;
-    out.push_back(std::move(*found));
+    const Row* const found = find_locked(key);
+    if (found == nullptr) return std::nullopt;
+    out.push_back(*found);
   }
   return out;
 }
@@ -84,24 +82,35 @@ Status View::refresh(Database& db, Transaction kind) {
   auto news = read_journal(db, known_ ? &journal_ : nullptr);
   if (!news) return news.error();
   if (!news->more) {
-    table_.clear();
+    asked_.clear();
     newest_.clear();
     clear_journal();
   }
   journal_.at = news->journal.at;
   journal_.mark = news->journal.mark;
-  for (auto& [key, row] : news->journal.recent) put_over(key, std::move(row));
+  put_over(std::move(news->journal.recent));
   known_ = true;
   if (before == read_stamp()) stamp_ = before;
   return {};
 }
 
-void View::put_over(const std::string& key, Row&& row) {
+// The nodes go over as they are: nothing is copied or allocated.
+void View::put_over(Recent&& changes) {
+  while (!changes.empty()) {
+    auto change = changes.extract(changes.begin());
+    note(change.key(), change.mapped());
+    if (change.mapped().version == 0) ++removed_;
+    auto put = journal_.recent.insert(std::move(change));
+    if (put.inserted) continue;
+    Row& before = put.position->second;
+    if (before.version == 0) --removed_;
+    before = std::move(put.node.mapped());
+  }
+}
+
+void View::note(const std::string& key, const Row& row) {
   note_appended(key);
-  const auto [found, fresh] = journal_.recent.try_emplace(key);
-  if (!fresh && found->second.version == 0) --removed_;
-  if (row.version == 0) ++removed_;
-  found->second = std::move(row);
+  if (const auto known = asked_.find(key); known != asked_.end()) known->second = row;
 }
 
 void View::clear_journal() {
@@ -120,7 +129,10 @@ Result<View::Known> View::look(Database& db, const std::vector<std::string>& key
   if (auto done = refresh(db, Transaction::Reads); !done) return done.error();
   Known out{.rows = {}, .at = journal_.at};
   out.rows.reserve(keys.size());
-  for (const std::string& key : keys) out.rows.push_back(find_locked(key));
+  for (const std::string& key : keys) {
+    const Row* const found = find_locked(key);
+    out.rows.push_back(found != nullptr ? std::optional(*found) : std::nullopt);
+  }
   return out;
 }
 
@@ -131,14 +143,18 @@ Result<FoundRows> View::look(Database& db, const Store::ScanRange& range) {
 }
 
 void View::put(const std::string& key, const Row& row) {
-  if (table_.size() >= kMostRows) table_.clear();
-  table_.insert_or_assign(key, row);
+  if (asked_.size() >= kMostRows) asked_.clear();
+  asked_.insert_or_assign(key, row);
 }
 
 void View::add(const Position& at, const Rows& rows) {
   const MutexLock lock(mutex_);
   if (at.folded != journal_.at.folded || at.folded_mark != journal_.at.folded_mark) return;
-  for (const auto& [key, row] : rows) put(key, row);
+  for (const auto& [key, row] : rows) {
+    // Written since it was read: what the journal says is newer.
+    const auto newer = journal_.recent.find(key);
+    put(key, newer == journal_.recent.end() ? row : newer->second);
+  }
 }
 
 Result<View::Base> View::base(Database& db) {
@@ -147,9 +163,18 @@ Result<View::Base> View::base(Database& db) {
   return Base{.at = journal_.at, .mark = journal_.mark, .removed = removed_, .stamp = stamp_};
 }
 
-std::optional<Row> View::known(const std::string& key) const {
+std::optional<Row> View::known(const std::string& key, Part part) const {
   const MutexLock lock(mutex_);
-  return find_locked(key);
+  const Row* const found = find_locked(key);
+  if (found == nullptr) return std::nullopt;
+  if (part == Part::Whole) return *found;
+  return Row{.value = {}, .version = found->version, .timer = found->timer};
+}
+
+std::optional<std::uint64_t> View::newest_known(const std::string& prefix) const {
+  const MutexLock lock(mutex_);
+  const auto found = newest_.find(prefix);
+  return found == newest_.end() ? std::nullopt : std::optional(found->second);
 }
 
 Result<std::uint64_t> View::newest(Database& db, const std::string& prefix) {
@@ -177,12 +202,13 @@ void View::advance(const Base& base, Done&& done) {
     stamp_.reset();
     return;
   }
-  for (auto& [key, row] : done.changes) put_over(key, std::move(row));
   journal_.at = done.at;
   journal_.mark = done.mark;
   if (done.folded) {
-    for (const auto& [key, row] : journal_.recent) put(key, row);
+    for (const auto& [key, row] : done.changes) note(key, row);
     clear_journal();
+  } else {
+    put_over(std::move(done.changes));
   }
   const auto now = read_stamp();
   stamp_ = now && base.stamp && now->follows(*base.stamp) ? now : std::nullopt;

@@ -61,6 +61,9 @@ class View {
   // Rows that were read from the table at that position.
   void add(const Position& at, const Rows& rows);
 
+  // The last number appended under the prefix, as far as the view has come; empty: not known.
+  std::optional<std::uint64_t> newest_known(const std::string& prefix) const;
+
   // For the writer, under the file's write lock: what it writes upon.
   struct Base {
     Position at;
@@ -69,7 +72,9 @@ class View {
     std::optional<Stamp> stamp;
   };
   Result<Base> base(Database& db);
-  std::optional<Row> known(const std::string& key) const;
+  // Without its value, unless that is asked for: most steps only compare version and timer.
+  enum class Part { Head, Whole };
+  std::optional<Row> known(const std::string& key, Part part) const;
   // The last number appended under the prefix.
   Result<std::uint64_t> newest(Database& db, const std::string& prefix);
   // All that the journal holds.
@@ -88,9 +93,10 @@ class View {
   std::optional<Stamp> read_stamp() const REQUIRES(mutex_);
   enum class Transaction { Reads, Writes };
   Status refresh(Database& db, Transaction kind) REQUIRES(mutex_);
-  std::optional<Row> find_locked(const std::string& key) const REQUIRES(mutex_);
+  const Row* find_locked(const std::string& key) const REQUIRES(mutex_);
   void put(const std::string& key, const Row& row) REQUIRES(mutex_);
-  void put_over(const std::string& key, Row&& row) REQUIRES(mutex_);
+  void put_over(Recent&& changes) REQUIRES(mutex_);
+  void note(const std::string& key, const Row& row) REQUIRES(mutex_);
   void clear_journal() REQUIRES(mutex_);
   void note_appended(const std::string& key) REQUIRES(mutex_);
 
@@ -101,7 +107,9 @@ class View {
   bool known_ GUARDED_BY(mutex_) = false;  // the journal was read at least once
   Journal journal_ GUARDED_BY(mutex_);
   std::size_t removed_ GUARDED_BY(mutex_) = 0;  // of its rows
-  Rows table_ GUARDED_BY(mutex_);
+  // What was asked for, as table and journal together have it: a look is one step, and a fold
+  // changes nothing here. What is only ever written (the ledger) is not among it.
+  Rows asked_ GUARDED_BY(mutex_);
   std::map<std::string, std::uint64_t, std::less<>> newest_ GUARDED_BY(mutex_);
 };
 
