@@ -11,6 +11,7 @@
 #include "cli/exit_codes.h"
 #include "cli/session.h"
 #include "guard/http_target.h"
+#include "os/pieces.h"
 
 namespace stint::cli {
 namespace {
@@ -198,6 +199,7 @@ int serve_command(Session& session) {
   auto options = options_of(session, demo);
   if (!options) return session.fail(options.error());
   run->options = *options;
+  os::restart_with_more_pieces();
   // Before the first thread.
   auto signals = os::Signals::make();
   if (!signals) return session.fail(signals.error());

@@ -13,6 +13,15 @@ std::string chunk(std::string_view data) {
   return cat(std::string_view(size, end), "\r\n", data, "\r\n");
 }
 
+// Asked for once: each time is a system call.
+bool Wire::never_block() {
+  if (!blocks_) return true;
+  error_code failed;
+  socket_.non_blocking(true, failed);
+  blocks_ = failed.failed();
+  return !blocks_;
+}
+
 Task<bool> Wire::secure(std::shared_ptr<TlsContext> context) {
   context_ = std::move(context);
   tls_ = std::make_unique<asio::ssl::stream<tcp::socket&>>(socket_, *context_);
@@ -39,7 +48,7 @@ Task<bool> Wire::fill() {
     buffer_.resize(had + count);
     co_return !wrong && count > 0;
   }
-  socket_.non_blocking(true, failed);
+  if (!never_block()) co_return false;
   do {
     const auto [stopped] = co_await socket_.async_wait(tcp::socket::wait_read, kQuietly);
     if (stopped || timed_out_ || !socket_.is_open()) co_return false;
@@ -64,9 +73,8 @@ Task<bool> Wire::write(std::string_view one, std::string_view two, std::string_v
 
 std::size_t Wire::push(std::string_view one, std::string_view two) {
   if (!socket_.is_open() || timed_out_ || tls_) return 0;
+  if (!never_block()) return 0;
   error_code failed;
-  socket_.non_blocking(true, failed);
-  if (failed) return 0;
   const std::array<asio::const_buffer, 2> parts = {asio::buffer(one), asio::buffer(two)};
   return socket_.write_some(parts, failed);
 }
@@ -105,9 +113,8 @@ void Wire::shut_sending() {
 bool Wire::quiet() {
   if (!socket_.is_open() || !unread().empty()) return false;
   char byte = 0;
+  if (!never_block()) return false;
   error_code failed;
-  socket_.non_blocking(true, failed);
-  if (failed) return false;
   socket_.receive(asio::buffer(&byte, 1), tcp::socket::message_peek, failed);
   return failed == asio::error::would_block;
 }
@@ -115,9 +122,8 @@ bool Wire::quiet() {
 bool Wire::ended() {
   if (!socket_.is_open()) return true;
   char byte = 0;
+  if (!never_block()) return true;
   error_code failed;
-  socket_.non_blocking(true, failed);
-  if (failed) return true;
   const std::size_t got =
       socket_.receive(asio::buffer(&byte, 1), tcp::socket::message_peek, failed);
   return failed != asio::error::would_block && got == 0;
@@ -125,8 +131,7 @@ bool Wire::ended() {
 
 void Wire::say_plain(std::string_view text) {
   error_code ignored;
-  socket_.non_blocking(true, ignored);
-  socket_.write_some(asio::buffer(text), ignored);
+  if (never_block()) socket_.write_some(asio::buffer(text), ignored);
 }
 
 }  // namespace stint::net::http

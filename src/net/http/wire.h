@@ -71,7 +71,10 @@ class Wire {
   void say_plain(std::string_view text);
 
  private:
+  bool never_block();
+
   tcp::socket socket_;
+  bool blocks_ = true;
   std::shared_ptr<TlsContext> context_;  // shared: the next connections may have another
   std::unique_ptr<asio::ssl::stream<tcp::socket&>> tls_;
   const Clock& clock_;

@@ -32,7 +32,10 @@ CommitAnswer Group::apply(const std::vector<Step>& steps, bool durable, bool& wr
   Committed done;
   done.versions.reserve(steps.size());
   done.granted_ttl.reserve(steps.size());
-  std::string body(1, static_cast<char>(EntryKind::Commit));
+  std::string body;
+  constexpr std::size_t kUsual = 1024;
+  body.reserve(kUsual);
+  body += static_cast<char>(EntryKind::Commit);
   for (const Step& step : steps) {
     done.versions.push_back(write(step, body));
     done.granted_ttl.push_back(step.ttl);
