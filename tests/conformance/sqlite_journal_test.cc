@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "store/append_key.h"
+#include "store/sqlite/batch.h"
 #include "store/sqlite/journal.h"
 #include "tests/conformance/sqlite_fixture.h"
 
@@ -216,6 +217,33 @@ TEST_F(SqliteJournal, ADamagedRowIsAnErrorAndNeverLeftOut) {
   expect_unavailable((*store)->read({"k"}), "damaged");
   expect_unavailable((*store)->scan(under("k")), "damaged");
   expect_unavailable(put(**store, "k", "w"), "damaged");
+}
+
+// A row that was read from the table while a commit wrote it is old when it comes to the view.
+TEST_F(SqliteJournal, ARowReadBeforeACommitDoesNotHideIt) {
+  const auto store = open();
+  ASSERT_TRUE(store);
+  const auto reader = store::Database::open(path_, Millis(1000)).value();
+  const auto writer = store::Database::open(path_, Millis(1000)).value();
+  store::View view;
+  ASSERT_TRUE(reader->run("BEGIN"));
+  const auto known = view.look(*reader, std::vector<std::string>{"k"});
+  ASSERT_TRUE(known && !known->rows[0]);
+  const store::Boots boots(1);
+  bool wrote = false;
+  ASSERT_TRUE(writer->run("BEGIN IMMEDIATE"));
+  store::Batch batch(*writer, view, boots);
+  ASSERT_TRUE(batch.begin(Nanos(1), WallTime{}));
+  ASSERT_TRUE(batch.apply({set("k", "new")}, wrote));
+  ASSERT_TRUE(batch.finish({.rows = 100, .bytes = 100'000, .removed = 100}));
+  ASSERT_TRUE(writer->run("COMMIT"));
+  batch.committed();
+  ASSERT_TRUE(reader->run("COMMIT"));
+  view.add(known->at, {{"k", store::Row{}}});
+  const auto row = view.known("k", store::View::Part::Whole);
+  ASSERT_TRUE(row);
+  EXPECT_EQ(row->value, "new");
+  EXPECT_EQ(view.known("k", store::View::Part::Head)->version, row->version);
 }
 
 TEST(SqliteJournalRow, ComesBackAsItWasAndAnyCutOfItIsRefused) {
