@@ -246,6 +246,42 @@ TEST_F(SqliteJournal, ARowReadBeforeACommitDoesNotHideIt) {
   EXPECT_EQ(view.known("k", store::View::Part::Head)->version, row->version);
 }
 
+// What a scan found in the table is kept, and must be forgotten with the table that it is of.
+TEST_F(SqliteJournal, AScanThatIsRepeatedSeesEveryCommitAndEveryFold) {
+  const auto one = open();
+  const auto other = open();
+  ASSERT_TRUE(one && other);
+  Truth truth;
+  const std::int64_t before = folds();
+  for (int i = 0; i < 400; ++i) {
+    store::Store& writer = i % 7 == 0 ? **other : **one;
+    const std::string key = cat("k", i % 11);
+    if (i % 3 == 2) {
+      ASSERT_TRUE(writer.commit({remove(key)}, store::Sync::Relaxed));
+      truth.erase(key);
+    } else {
+      ASSERT_TRUE(writer.commit({set(key, cat(i))}, store::Sync::Relaxed));
+      truth[key] = cat(i);
+    }
+    for (const bool backwards : {false, true}) {
+      for (const std::size_t limit : {1, 4, 100}) {
+        const auto read =
+            (*one)->scan({.prefix = "k", .after = {}, .limit = limit, .backwards = backwards});
+        ASSERT_TRUE(read);
+        ASSERT_EQ(read->entries.size(), std::min(limit, truth.size()));
+        auto first = truth.begin();
+        auto last = truth.rbegin();
+        for (const store::Entry& entry : read->entries) {
+          const auto& [name, value] = backwards ? *last++ : *first++;
+          ASSERT_EQ(entry.key, name) << i;
+          ASSERT_EQ(entry.value, value) << i;
+        }
+      }
+    }
+  }
+  EXPECT_GE(folds(), before + 2);
+}
+
 TEST(SqliteJournalRow, ComesBackAsItWasAndAnyCutOfItIsRefused) {
   store::Recent changes;
   changes["a"] = {.value = std::string("bytes\0and more", 14), .version = 7, .timer = std::nullopt};

@@ -258,22 +258,35 @@ Result<std::vector<Row>> SqliteStore::read_rows(const std::vector<std::string>& 
 }
 
 Result<Reading> SqliteStore::scan(const ScanRange& range) {
-  auto db = borrow(Use::Read);
-  if (!db) return db.error();
   const Moment moment(boots_, clock_.mono().time_since_epoch());
-  Reading out{.entries = {}, .store_wall = clock_.wall(), .store_time = moment.now()};
-  {
-    ReadTransaction transaction(*db);
-    if (auto begun = transaction.begin(); !begun) return begun.error();
-    auto recent = view_.look(**db, range);
-    if (!recent) return recent.error();
-    auto rows = scan_rows(**db, range, *recent);
-    if (!rows) return rows.error();
-    for (auto& [key, row] : *rows) out.entries.push_back(moment.entry(key, std::move(row)));
-    transaction.end();
+  auto rows = view_.find(range);
+  if (!rows) {
+    auto read = scan_rows(range);
+    if (!read) return read.error();
+    rows = std::move(*read);
   }
   if (!in_place()) return moved_error();
+  Reading out{.entries = {}, .store_wall = clock_.wall(), .store_time = moment.now()};
+  out.entries.reserve(rows->size());
+  for (auto& [key, row] : *rows) {
+    out.entries.push_back(moment.entry(std::move(key), std::move(row)));
+  }
   return out;
+}
+
+Result<FoundRows> SqliteStore::scan_rows(const ScanRange& range) {
+  auto db = borrow(Use::Read);
+  if (!db) return db.error();
+  ReadTransaction transaction(*db);
+  if (auto begun = transaction.begin(); !begun) return begun.error();
+  auto recent = view_.look(**db, range);
+  if (!recent) return recent.error();
+  TableRows table;
+  auto rows = store::scan_rows(**db, range, recent->rows, table);
+  if (!rows) return rows.error();
+  transaction.end();
+  if (table) view_.add(recent->at, range, std::move(*table));
+  return rows;
 }
 
 Result<CommitAnswer> SqliteStore::commit(const std::vector<Step>& steps, Sync sync) {

@@ -71,6 +71,7 @@ class SqliteStore final : public Store, public ManyCommits {
   // The file at the path is the one that was entered.
   bool in_place() const;
   Result<std::vector<Row>> read_rows(const std::vector<std::string>& keys);
+  Result<FoundRows> scan_rows(const ScanRange& range);
   void run_batch(const std::vector<Pending*>& batch);
   Status commit_batch(const std::vector<Pending*>& batch, bool& unknown);
   Status apply_batch(Batch& transaction, const std::vector<Pending*>& batch, bool stays);
