@@ -375,6 +375,14 @@ Result<std::unique_ptr<Watch>> SqliteStore::watch(std::string_view key) {
   return wake_files_.watch(wake_topic(key));
 }
 
+// The oldest go first: a scan from the start would step over all that went since the last fold.
+std::string SqliteStore::before_oldest(const std::string& prefix) {
+  const MutexLock lock(mutex_);
+  const auto found = oldest_.find(prefix);
+  if (found == oldest_.end() || found->second == 0) return "";
+  return append_key(prefix, found->second - 1);
+}
+
 // From the oldest to the newest: counting would read them all. Who has appended lately knows the
 // newest without looking.
 Result<std::uint64_t> SqliteStore::appended(const std::string& prefix) {
@@ -382,11 +390,16 @@ Result<std::uint64_t> SqliteStore::appended(const std::string& prefix) {
   std::array<std::uint64_t, 2> ends{0, known.value_or(0)};
   for (const bool newest : {false, true}) {
     if (newest && ends[1] >= ends[0] && known) break;
-    auto one = scan({.prefix = prefix, .after = {}, .limit = 1, .backwards = newest});
+    auto one = scan({.prefix = prefix,
+                     .after = newest ? std::string() : before_oldest(prefix),
+                     .limit = 1,
+                     .backwards = newest});
     if (!one) return one.error();
     if (one->entries.empty()) return 0;
     ends[newest ? 1 : 0] = append_number(prefix, one->entries.front().key);
   }
+  const MutexLock lock(mutex_);
+  oldest_[prefix] = ends[0];
   return ends[1] - ends[0] + 1;
 }
 
