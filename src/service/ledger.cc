@@ -173,8 +173,10 @@ Status Ledger::trim() {
   if (!count) return count.error();
   for (int i = 0; i<kTrimCommits&& * count> keep_; ++i) {
     const std::size_t most = std::min<std::size_t>(kTrimStep, *count - keep_);
-    auto oldest = store_.scan(
-        {.prefix = std::string(kLedgerPrefix), .after = "", .limit = most, .backwards = false});
+    auto oldest = store_.scan({.prefix = std::string(kLedgerPrefix),
+                               .after = trimmed_to_,
+                               .limit = most,
+                               .backwards = false});
     if (!oldest) return oldest.error();
     if (oldest->entries.empty()) return {};
     std::vector<store::Step> steps;
@@ -185,6 +187,7 @@ Status Ledger::trim() {
     }
     auto answer = store_.commit(steps, store::Sync::Relaxed);
     if (!answer) return answer.error();
+    trimmed_to_ = oldest->entries.back().key;
     *count -= steps.size();
   }
   return {};

@@ -52,6 +52,8 @@ class Ledger final : public api::Events {
   const Clock& clock_;
   const std::size_t keep_;
   std::atomic<bool> trimming_ = false;
+  // Up to here nothing is left, and nothing comes there any more: whoever trims goes on behind it.
+  std::string trimmed_to_;
 
   Mutex mutex_;
   std::map<CountKey, Counted> counted_ GUARDED_BY(mutex_);

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "store/append_key.h"
+#include "store/sqlite/batch.h"
 #include "store/sqlite/journal.h"
 #include "tests/conformance/sqlite_fixture.h"
 
@@ -216,6 +217,69 @@ TEST_F(SqliteJournal, ADamagedRowIsAnErrorAndNeverLeftOut) {
   expect_unavailable((*store)->read({"k"}), "damaged");
   expect_unavailable((*store)->scan(under("k")), "damaged");
   expect_unavailable(put(**store, "k", "w"), "damaged");
+}
+
+// A row that was read from the table while a commit wrote it is old when it comes to the view.
+TEST_F(SqliteJournal, ARowReadBeforeACommitDoesNotHideIt) {
+  const auto store = open();
+  ASSERT_TRUE(store);
+  const auto reader = store::Database::open(path_, Millis(1000)).value();
+  const auto writer = store::Database::open(path_, Millis(1000)).value();
+  store::View view;
+  ASSERT_TRUE(reader->run("BEGIN"));
+  const auto known = view.look(*reader, std::vector<std::string>{"k"});
+  ASSERT_TRUE(known && !known->rows[0]);
+  const store::Boots boots(1);
+  bool wrote = false;
+  ASSERT_TRUE(writer->run("BEGIN IMMEDIATE"));
+  store::Batch batch(*writer, view, boots);
+  ASSERT_TRUE(batch.begin(Nanos(1), WallTime{}));
+  ASSERT_TRUE(batch.apply({set("k", "new")}, wrote));
+  ASSERT_TRUE(batch.finish({.rows = 100, .bytes = 100'000, .removed = 100}));
+  ASSERT_TRUE(writer->run("COMMIT"));
+  batch.committed();
+  ASSERT_TRUE(reader->run("COMMIT"));
+  view.add(known->at, {{"k", store::Row{}}});
+  const auto row = view.known("k", store::View::Part::Whole);
+  ASSERT_TRUE(row);
+  EXPECT_EQ(row->value, "new");
+  EXPECT_EQ(view.known("k", store::View::Part::Head)->version, row->version);
+}
+
+// What a scan found in the table is kept, and must be forgotten with the table that it is of.
+TEST_F(SqliteJournal, AScanThatIsRepeatedSeesEveryCommitAndEveryFold) {
+  const auto one = open();
+  const auto other = open();
+  ASSERT_TRUE(one && other);
+  Truth truth;
+  const std::int64_t before = folds();
+  for (int i = 0; i < 400; ++i) {
+    store::Store& writer = i % 7 == 0 ? **other : **one;
+    const std::string key = cat("k", i % 11);
+    if (i % 3 == 2) {
+      ASSERT_TRUE(writer.commit({remove(key)}, store::Sync::Relaxed));
+      truth.erase(key);
+    } else {
+      ASSERT_TRUE(writer.commit({set(key, cat(i))}, store::Sync::Relaxed));
+      truth[key] = cat(i);
+    }
+    for (const bool backwards : {false, true}) {
+      for (const std::size_t limit : {1, 4, 100}) {
+        const auto read =
+            (*one)->scan({.prefix = "k", .after = {}, .limit = limit, .backwards = backwards});
+        ASSERT_TRUE(read);
+        ASSERT_EQ(read->entries.size(), std::min(limit, truth.size()));
+        auto first = truth.begin();
+        auto last = truth.rbegin();
+        for (const store::Entry& entry : read->entries) {
+          const auto& [name, value] = backwards ? *last++ : *first++;
+          ASSERT_EQ(entry.key, name) << i;
+          ASSERT_EQ(entry.value, value) << i;
+        }
+      }
+    }
+  }
+  EXPECT_GE(folds(), before + 2);
 }
 
 TEST(SqliteJournalRow, ComesBackAsItWasAndAnyCutOfItIsRefused) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <optional>
 
 namespace stint::store {
 namespace {
@@ -41,7 +40,49 @@ FoundRows scan_recent(const Recent& recent, const Store::ScanRange& range) {
   return first_rows(std::make_reverse_iterator(to), std::make_reverse_iterator(from), range.limit);
 }
 
-Result<FoundRows> scan_rows(Database& db, const Store::ScanRange& range, const FoundRows& recent) {
+namespace {
+
+// Puts the journal's rows and the table's, as they come, into one order.
+class Merge {
+ public:
+  Merge(const Store::ScanRange& range, const FoundRows& recent)
+      : range_(range), recent_(recent), next_(recent.begin()) {}
+
+  bool full() const { return out_.size() >= range_.limit; }
+  void table_row(const std::string& key, Row row) {
+    while (next_ != recent_.end() && before(next_->first, key)) take_next();
+    // Where the journal has the same key, its row counts, and comes next.
+    if (next_ == recent_.end() || next_->first != key) take(key, std::move(row));
+  }
+  FoundRows done() {
+    while (next_ != recent_.end()) take_next();
+    return std::move(out_);
+  }
+
+ private:
+  bool before(const std::string& one, const std::string& other) const {
+    return range_.backwards ? one > other : one < other;
+  }
+  void take_next() {
+    take(next_->first, next_->second);
+    ++next_;
+  }
+  void take(const std::string& key, Row row) {
+    if (full() || row.version == 0 || key == range_.after) return;
+    out_.emplace_back(key, std::move(row));
+  }
+
+  const Store::ScanRange& range_;
+  const FoundRows& recent_;
+  FoundRows::const_iterator next_;
+  FoundRows out_;
+};
+
+}  // namespace
+
+Result<FoundRows> scan_rows(Database& db, const Store::ScanRange& range, const FoundRows& recent,
+                            TableRows& table) {
+  constexpr std::size_t kMostKept = 64;
   auto query = db.query(range.backwards ? "SELECT k, v, version, boot, fires_ns, ttl_ms FROM record"
                                           " WHERE k >= ? AND k < ? ORDER BY k DESC"
                                         : "SELECT k, v, version, boot, fires_ns, ttl_ms FROM record"
@@ -49,27 +90,37 @@ Result<FoundRows> scan_rows(Database& db, const Store::ScanRange& range, const F
   if (!query) return query.error();
   const Bounds bounds = bounds_of(range);
   query->bind(1, bounds.low).bind(2, bounds.high);
-  const auto before = [&](const std::string& one, const std::string& other) {
-    return range.backwards ? one > other : one < other;
-  };
-  FoundRows out;
-  const auto take = [&](std::string key, Row row) {
-    if (out.size() == range.limit || row.version == 0 || key == range.after) return;
-    out.emplace_back(std::move(key), std::move(row));
-  };
-  auto next = recent.begin();
-  while (out.size() < range.limit) {
+  Merge merge(range, recent);
+  FoundRows seen;
+  bool end = false;
+  while (!end && !merge.full()) {
     auto there = query->step();
     if (!there) return there.error();
-    const auto key = *there ? std::optional(query->text(0)) : std::nullopt;
-    for (; next != recent.end() && (!key || before(next->first, *key)); ++next) {
-      take(next->first, next->second);
-    }
-    if (!key) break;
-    // Where the journal has the same key, its row counts, and comes next.
-    if (next == recent.end() || next->first != *key) take(*key, row_at(*query, 1));
+    end = !*there;
+    if (end) break;
+    std::string key = query->text(0);
+    Row row = row_at(*query, 1);
+    if (seen.size() <= kMostKept) seen.emplace_back(key, row);
+    merge.table_row(key, std::move(row));
   }
-  return out;
+  if (end && seen.size() <= kMostKept) {
+    if (range.backwards) std::ranges::reverse(seen);
+    table = std::move(seen);
+  }
+  return merge.done();
+}
+
+FoundRows scan_rows(const FoundRows& table, const Store::ScanRange& range,
+                    const FoundRows& recent) {
+  Merge merge(range, recent);
+  if (range.backwards) {
+    for (auto one = table.rbegin(); one != table.rend(); ++one) {
+      merge.table_row(one->first, one->second);
+    }
+  } else {
+    for (const auto& [key, row] : table) merge.table_row(key, row);
+  }
+  return merge.done();
 }
 
 }  // namespace stint::store

@@ -258,22 +258,35 @@ Result<std::vector<Row>> SqliteStore::read_rows(const std::vector<std::string>& 
 }
 
 Result<Reading> SqliteStore::scan(const ScanRange& range) {
-  auto db = borrow(Use::Read);
-  if (!db) return db.error();
   const Moment moment(boots_, clock_.mono().time_since_epoch());
-  Reading out{.entries = {}, .store_wall = clock_.wall(), .store_time = moment.now()};
-  {
-    ReadTransaction transaction(*db);
-    if (auto begun = transaction.begin(); !begun) return begun.error();
-    auto recent = view_.look(**db, range);
-    if (!recent) return recent.error();
-    auto rows = scan_rows(**db, range, *recent);
-    if (!rows) return rows.error();
-    for (auto& [key, row] : *rows) out.entries.push_back(moment.entry(key, std::move(row)));
-    transaction.end();
+  auto rows = view_.find(range);
+  if (!rows) {
+    auto read = scan_rows(range);
+    if (!read) return read.error();
+    rows = std::move(*read);
   }
   if (!in_place()) return moved_error();
+  Reading out{.entries = {}, .store_wall = clock_.wall(), .store_time = moment.now()};
+  out.entries.reserve(rows->size());
+  for (auto& [key, row] : *rows) {
+    out.entries.push_back(moment.entry(std::move(key), std::move(row)));
+  }
   return out;
+}
+
+Result<FoundRows> SqliteStore::scan_rows(const ScanRange& range) {
+  auto db = borrow(Use::Read);
+  if (!db) return db.error();
+  ReadTransaction transaction(*db);
+  if (auto begun = transaction.begin(); !begun) return begun.error();
+  auto recent = view_.look(**db, range);
+  if (!recent) return recent.error();
+  TableRows table;
+  auto rows = store::scan_rows(**db, range, recent->rows, table);
+  if (!rows) return rows.error();
+  transaction.end();
+  if (table) view_.add(recent->at, range, std::move(*table));
+  return rows;
 }
 
 Result<CommitAnswer> SqliteStore::commit(const std::vector<Step>& steps, Sync sync) {
@@ -362,6 +375,14 @@ Result<std::unique_ptr<Watch>> SqliteStore::watch(std::string_view key) {
   return wake_files_.watch(wake_topic(key));
 }
 
+// The oldest go first: a scan from the start would step over all that went since the last fold.
+std::string SqliteStore::before_oldest(const std::string& prefix) {
+  const MutexLock lock(mutex_);
+  const auto found = oldest_.find(prefix);
+  if (found == oldest_.end() || found->second == 0) return "";
+  return append_key(prefix, found->second - 1);
+}
+
 // From the oldest to the newest: counting would read them all. Who has appended lately knows the
 // newest without looking.
 Result<std::uint64_t> SqliteStore::appended(const std::string& prefix) {
@@ -369,11 +390,16 @@ Result<std::uint64_t> SqliteStore::appended(const std::string& prefix) {
   std::array<std::uint64_t, 2> ends{0, known.value_or(0)};
   for (const bool newest : {false, true}) {
     if (newest && ends[1] >= ends[0] && known) break;
-    auto one = scan({.prefix = prefix, .after = {}, .limit = 1, .backwards = newest});
+    auto one = scan({.prefix = prefix,
+                     .after = newest ? std::string() : before_oldest(prefix),
+                     .limit = 1,
+                     .backwards = newest});
     if (!one) return one.error();
     if (one->entries.empty()) return 0;
     ends[newest ? 1 : 0] = append_number(prefix, one->entries.front().key);
   }
+  const MutexLock lock(mutex_);
+  oldest_[prefix] = ends[0];
   return ends[1] - ends[0] + 1;
 }
 

@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -71,6 +72,8 @@ class SqliteStore final : public Store, public ManyCommits {
   // The file at the path is the one that was entered.
   bool in_place() const;
   Result<std::vector<Row>> read_rows(const std::vector<std::string>& keys);
+  Result<FoundRows> scan_rows(const ScanRange& range);
+  std::string before_oldest(const std::string& prefix);
   void run_batch(const std::vector<Pending*>& batch);
   Status commit_batch(const std::vector<Pending*>& batch, bool& unknown);
   Status apply_batch(Batch& transaction, const std::vector<Pending*>& batch, bool stays);
@@ -97,6 +100,7 @@ class SqliteStore final : public Store, public ManyCommits {
   std::vector<std::unique_ptr<Database>> idle_ GUARDED_BY(mutex_);
   std::size_t open_ GUARDED_BY(mutex_) = 0;
   const Database* writer_ GUARDED_BY(mutex_) = nullptr;  // of the last commit; may be lent
+  std::map<std::string, std::uint64_t> oldest_ GUARDED_BY(mutex_);  // appended: as last seen
 
   View view_;
   Combiner<Pending> commits_;

@@ -10,6 +10,7 @@ namespace {
 // Of the header: the counter of commits.
 constexpr std::size_t kChangeWord = 2;
 constexpr std::size_t kMostRows = 60'000;
+constexpr std::size_t kMostRanges = 1000;
 
 // Nothing that is read after it is read before it. Not a fence: the thread sanitizer knows none.
 std::uint32_t load_word(const volatile std::uint32_t& word) {
@@ -67,6 +68,14 @@ std::optional<std::vector<Row>> View::find(const std::vector<std::string>& keys)
   return out;
 }
 
+std::optional<FoundRows> View::find(const Store::ScanRange& range) const {
+  if (!range.after.empty()) return std::nullopt;
+  const MutexLock lock(mutex_);
+  const auto found = ranges_.find(range.prefix);
+  if (found == ranges_.end() || !stamp_ || stamp_ != read_stamp()) return std::nullopt;
+  return scan_rows(found->second, range, scan_recent(journal_.recent, range));
+}
+
 // The stamp is that of the transaction only if nobody committed around its first read.
 Status View::refresh(Database& db, Transaction kind) {
   const auto before = read_stamp();
@@ -113,7 +122,9 @@ void View::note(const std::string& key, const Row& row) {
   if (const auto known = asked_.find(key); known != asked_.end()) known->second = row;
 }
 
+// The table is another now.
 void View::clear_journal() {
+  ranges_.clear();
   journal_.recent.clear();
   removed_ = 0;
 }
@@ -136,10 +147,14 @@ Result<View::Known> View::look(Database& db, const std::vector<std::string>& key
   return out;
 }
 
-Result<FoundRows> View::look(Database& db, const Store::ScanRange& range) {
+Result<View::RecentRows> View::look(Database& db, const Store::ScanRange& range) {
   const MutexLock lock(mutex_);
   if (auto done = refresh(db, Transaction::Reads); !done) return done.error();
-  return scan_recent(journal_.recent, range);
+  return RecentRows{.rows = scan_recent(journal_.recent, range), .at = journal_.at};
+}
+
+bool View::of_this_table(const Position& at) const {
+  return at.folded == journal_.at.folded && at.folded_mark == journal_.at.folded_mark;
 }
 
 void View::put(const std::string& key, const Row& row) {
@@ -149,12 +164,20 @@ void View::put(const std::string& key, const Row& row) {
 
 void View::add(const Position& at, const Rows& rows) {
   const MutexLock lock(mutex_);
-  if (at.folded != journal_.at.folded || at.folded_mark != journal_.at.folded_mark) return;
+  if (!of_this_table(at)) return;
   for (const auto& [key, row] : rows) {
     // Written since it was read: what the journal says is newer.
     const auto newer = journal_.recent.find(key);
     put(key, newer == journal_.recent.end() ? row : newer->second);
   }
+}
+
+void View::add(const Position& at, const Store::ScanRange& range, FoundRows&& rows) {
+  if (!range.after.empty()) return;
+  const MutexLock lock(mutex_);
+  if (!of_this_table(at)) return;
+  if (ranges_.size() >= kMostRanges) ranges_.clear();
+  ranges_.insert_or_assign(range.prefix, std::move(rows));
 }
 
 Result<View::Base> View::base(Database& db) {

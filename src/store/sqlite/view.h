@@ -47,6 +47,8 @@ class View {
 
   // All of them as the file is now, without looking at it; or nothing.
   std::optional<std::vector<Row>> find(const std::vector<std::string>& keys) const;
+  // The same for a scan.
+  std::optional<FoundRows> find(const Store::ScanRange& range) const;
 
   // The others REQUIRE that a transaction was begun on `db`, and they bring the view up to it.
 
@@ -57,9 +59,15 @@ class View {
   };
   Result<Known> look(Database& db, const std::vector<std::string>& keys);
   // The journal's part of a scan.
-  Result<FoundRows> look(Database& db, const Store::ScanRange& range);
+  struct RecentRows {
+    FoundRows rows;
+    Position at;
+  };
+  Result<RecentRows> look(Database& db, const Store::ScanRange& range);
   // Rows that were read from the table at that position.
   void add(const Position& at, const Rows& rows);
+  // All that the table has in that range.
+  void add(const Position& at, const Store::ScanRange& range, FoundRows&& rows);
 
   // The last number appended under the prefix, as far as the view has come; empty: not known.
   std::optional<std::uint64_t> newest_known(const std::string& prefix) const;
@@ -98,6 +106,7 @@ class View {
   void put_over(Recent&& changes) REQUIRES(mutex_);
   void note(const std::string& key, const Row& row) REQUIRES(mutex_);
   void clear_journal() REQUIRES(mutex_);
+  bool of_this_table(const Position& at) const REQUIRES(mutex_);
   void note_appended(const std::string& key) REQUIRES(mutex_);
 
   mutable Mutex mutex_;
@@ -110,6 +119,8 @@ class View {
   // What was asked for, as table and journal together have it: a look is one step, and a fold
   // changes nothing here. What is only ever written (the ledger) is not among it.
   Rows asked_ GUARDED_BY(mutex_);
+  // By prefix: all that the table has there, where that is little. Good until a fold.
+  std::unordered_map<std::string, FoundRows> ranges_ GUARDED_BY(mutex_);
   std::map<std::string, std::uint64_t, std::less<>> newest_ GUARDED_BY(mutex_);
 };
 
