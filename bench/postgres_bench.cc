@@ -189,8 +189,16 @@ int run() {
   return many_line(server) && one ? 0 : 1;
 }
 
-// For a profile: one client and one name, again and again, on a server that stands.
+// For a profile: one client and one name, again and again, on a server that stands; or, with no
+// pairs, many clients at once.
 int drive(const std::string& url, int pairs) {
+  if (pairs == 0) {
+    std::vector<std::unique_ptr<Client>> clients;
+    for (int i = 0; i < kClients; ++i) clients.push_back(std::make_unique<Client>(url));
+    lease_rate(clients);
+    std::printf("%.0f operations/s, %d clients\n", lease_rate(clients), kClients);
+    return 0;
+  }
   Client client(url);
   const double took = seconds_of([&] {
     for (int i = 0; i < pairs; ++i) client.release(client.take("driven"));

@@ -127,6 +127,11 @@ struct Finding {
   std::string text;   // a sentence: what was found, and what to do about it
 };
 
+// What is under this prefix is checked by nearly every commit and written hardly ever. A store may
+// let the writers wait for all who check, and so spare those a lock each.
+constexpr std::string_view kHardlyWritten = "meta/";
+inline bool hardly_written(std::string_view key) { return key.starts_with(kHardlyWritten); }
+
 class Store {
  public:
   static constexpr std::size_t kMaxKeyBytes = 1024;

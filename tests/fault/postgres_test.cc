@@ -492,7 +492,7 @@ TEST_F(PostgresFault, ASchemaOfAnOlderVersionIsBroughtUpToDate) {
   const auto store = open();
   ASSERT_NE(store, nullptr);
   EXPECT_EQ(store->read({"k"})->entries.front().value, "v");
-  EXPECT_EQ(sql("SELECT version FROM meta"), "2\n");
+  EXPECT_EQ(sql("SELECT version FROM meta"), "4\n");
   EXPECT_EQ(sql("SELECT count(*) FROM leases"), "0\n");
 }
 

@@ -20,6 +20,8 @@ enum CommitColumn {
   kCommitColumns
 };
 
+}  // namespace
+
 std::int16_t number_of(Step::Kind kind) {
   switch (kind) {
     case Step::Kind::Check: return 0;
@@ -51,6 +53,22 @@ std::int16_t number_of(const std::optional<TimerState>& demand) {
   return -1;
 }
 
+bool changes(const Step& step) {
+  return step.kind != Step::Kind::Check && step.kind != Step::Kind::Touch;
+}
+
+std::vector<std::size_t> in_key_order(const std::vector<Step>& steps) {
+  std::vector<std::size_t> order(steps.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
+    if (steps[a].key != steps[b].key) return steps[a].key < steps[b].key;
+    return steps[a].kind != Step::Kind::Check && steps[b].kind == Step::Kind::Check;
+  });
+  return order;
+}
+
+namespace {
+
 std::int64_t expected_by(const Step& step) {
   switch (step.expect) {
     case Expect::Any: return -1;
@@ -60,21 +78,6 @@ std::int64_t expected_by(const Step& step) {
       return step.version > INT64_MAX ? INT64_MAX : static_cast<std::int64_t>(step.version);
   }
   return -1;
-}
-
-bool changes(const Step& step) {
-  return step.kind != Step::Kind::Check && step.kind != Step::Kind::Touch;
-}
-
-// By key; of one key the step that writes first, so that its row is locked for that at once.
-std::vector<std::size_t> in_key_order(const std::vector<Step>& steps) {
-  std::vector<std::size_t> order(steps.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
-    if (steps[a].key != steps[b].key) return steps[a].key < steps[b].key;
-    return steps[a].kind != Step::Kind::Check && steps[b].kind == Step::Kind::Check;
-  });
-  return order;
 }
 
 // A check of a key that the same commit writes holds no place of its own for what is absent: the

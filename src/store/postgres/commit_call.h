@@ -30,6 +30,14 @@ struct CommitResult {
   std::int64_t xid = 0;
 };
 
+// What both ways of a commit have in common: the numbers of the SQL text, and the order.
+std::int16_t number_of(Step::Kind kind);
+std::int16_t number_of(Step::TimerOp op);
+std::int16_t number_of(const std::optional<TimerState>& demand);  // -1: none
+bool changes(const Step& step);                                   // more than a timer
+// By key; of one key the step that writes first, so that its row is locked for that at once.
+std::vector<std::size_t> in_key_order(const std::vector<Step>& steps);
+
 Result<CommitResult> commit_result(const Rows& rows, const std::vector<Step>& steps);
 
 }  // namespace stint::store::postgres

@@ -1,7 +1,6 @@
 #include "store/postgres/postgres_store.h"
 
 #include <algorithm>
-#include <map>
 
 #include "base/text.h"
 #include "store/postgres/commit_call.h"
@@ -126,9 +125,10 @@ Error unknown(const Error& error) {
 }
 
 // Nothing of it was done, and the same may well succeed now.
-bool worth_another(const postgres::Fault& fault) {
-  return fault.certain &&
-         (fault.state == "STR01" || fault.state == "40001" || fault.state == "40P01");
+bool worth_another(const postgres::Fault& fault, bool plainly) {
+  // 23505: a record appeared that was to be made; the function says STR01.
+  return fault.certain && (fault.state == "STR01" || fault.state == "40001" ||
+                           fault.state == "40P01" || (plainly && fault.state == "23505"));
 }
 
 }  // namespace
@@ -144,6 +144,7 @@ PostgresStore::PostgresStore(Settings settings, const Clock& clock)
       wake_(statement(settings_, "stint_wake", "SELECT $S.wake($1, $2)")),
       appended_(statement(settings_, "stint_appended", kAppended)),
       revision_(statement(settings_, "stint_revision", "SELECT s.last_value FROM $S.revision s")),
+      plain_(settings_),
       pool_(settings_, clock) {}
 
 PostgresStore::~PostgresStore() = default;
@@ -176,6 +177,7 @@ Status PostgresStore::enter(bool may_create) {
   if (!entered) return entered.error();
   if (entered->through_pooler && !settings_.pooler) pool_.set_pooled();
   relaxed_by_default_ = entered->relaxed_by_default;
+  gated_ = entered->gated;
   opening_.created = entered->created;
   saw(entered->revision);
   capabilities_ = {.name = "postgres",
@@ -289,12 +291,13 @@ Result<Reading> PostgresStore::read(const std::vector<std::string>& keys) {
   if (!rows) return rows.error();
   auto reading = reading_of(*rows);
   if (!reading) return reading.error();
-  std::map<std::string, Entry> found;
-  for (Entry& entry : reading->entries) found[entry.key] = std::move(entry);
+  std::vector<Entry> found = std::move(reading->entries);
+  std::ranges::sort(found, {}, &Entry::key);
   reading->entries.clear();
+  reading->entries.reserve(keys.size());
   for (const std::string& key : keys) {
-    const auto at = found.find(key);
-    reading->entries.push_back(at == found.end() ? Entry{} : at->second);
+    const auto at = std::ranges::lower_bound(found, key, {}, &Entry::key);
+    reading->entries.push_back(at == found.end() || at->key != key ? Entry{} : *at);
     reading->entries.back().key = key;
   }
   return reading;
@@ -338,56 +341,90 @@ Result<CommitAnswer> PostgresStore::commit(const std::vector<Step>& steps, Sync 
   const auto only_checks = [](const Step& step) { return step.kind == Step::Kind::Check; };
   if (std::ranges::all_of(steps, only_checks)) return check(steps);
   const MonoTime until = deadline();
-  while (true) {
-    bool again = false;
-    auto answer = commit_once(steps, sync, until, again);
-    if (!again || clock_.mono() >= until) return answer;
+  for (bool plainly = true;; plainly = false) {
+    auto answer = commit_once(steps, sync, until, plainly);
+    if (!answer) return answer.error();
+    if (*answer) return std::move(**answer);
+    if (clock_.mono() >= until) {
+      return unavailable(cat("others were quicker for ", format_duration(settings_.timeout)));
+    }
   }
 }
 
-Result<CommitAnswer> PostgresStore::commit_once(const std::vector<Step>& steps, Sync sync,
-                                                MonoTime until, bool& again) {
-  auto loan = pool_.borrow(until);
-  if (!loan) return loan.error();
+PostgresStore::Went PostgresStore::send(postgres::Connection& conn, const std::vector<Step>& steps,
+                                        Sync sync, MonoTime until, bool plainly) {
   postgres::CommitSettings how;
-  if ((*loan)->pooled()) {
+  if (conn.pooled()) {
     how.wait_ms = static_cast<std::int32_t>(
         std::clamp<std::int64_t>(settings_.timeout.count() * 4 / 5, 1, INT32_MAX));
   } else {
-    how.mark = (*loan)->mark;
+    how.mark = conn.mark;
   }
   if (sync == Sync::Relaxed) how.sync = "off";
   if (sync == Sync::Durable && relaxed_by_default_) how.sync = "on";
-  // The plain statement takes the session's own settings as they are.
-  const auto renewal = how.sync || (*loan)->pooled() ? std::nullopt : postgres::renewal_of(steps);
-  auto rows = renewal ? (*loan)->run(renewal_, postgres::renewal_params(steps, *renewal), until)
-                      : (*loan)->run(commit_, postgres::commit_params(steps, how), until);
+  // A plain statement takes the session's own settings as they are.
+  const bool own_settings = plainly && !conn.pooled();
+  if (const auto renewal = own_settings && !how.sync ? postgres::renewal_of(steps) : std::nullopt) {
+    return {conn.run(renewal_, postgres::renewal_params(steps, *renewal), until), Way::Renewal};
+  }
+  if (own_settings && how.sync != "on") {
+    const postgres::PlainSettings plain{
+        .relaxed = sync == Sync::Relaxed, .gated = gated_, .mark = how.mark};
+    const auto shaped = postgres::plain_steps(steps, plain);
+    const Statement* statement = shaped ? plain_.of(*shaped, plain) : nullptr;
+    if (statement != nullptr) {
+      return {conn.run(*statement, postgres::plain_params(*shaped, plain), until), Way::Plain};
+    }
+  }
+  return {conn.run(commit_, postgres::commit_params(steps, how), until), Way::General};
+}
+
+Result<std::optional<CommitAnswer>> PostgresStore::commit_once(const std::vector<Step>& steps,
+                                                               Sync sync, MonoTime until,
+                                                               bool plainly) {
+  using Answer = std::optional<CommitAnswer>;
+  auto loan = pool_.borrow(until);
+  if (!loan) return loan.error();
+  auto [rows, way] = send(**loan, steps, sync, until, plainly);
   if (!rows) {
     const postgres::Fault& fault = rows.error();
-    again = worth_another(fault);
+    if (worth_another(fault, way == Way::Plain)) return Answer();
     return fault.certain ? fault.error : unknown(fault.error);
   }
-  auto answer =
-      renewal ? postgres::renewal_result(*rows, steps, *renewal) : answered(*loan, *rows, steps);
-  if (!answer) {
+  auto result = read_result(*rows, steps, way);
+  if (!result) {
     loan->spoil();
-    return unknown(answer.error());
+    return unknown(result.error());
   }
-  if (auto* done = std::get_if<Committed>(&*answer)) {
+  // Only the general way tells of the mark; a plain commit that was not done may be for its sake.
+  if (!(*loan)->pooled() && way == Way::General) (*loan)->mark = (*result)->mark;
+  if (!*result) {
+    if (way == Way::Plain) (*loan)->mark.reset();
+    return Answer();
+  }
+  return Answer(answered(*loan, std::move(**result)));
+}
+
+Result<std::optional<postgres::CommitResult>> PostgresStore::read_result(
+    const Rows& rows, const std::vector<Step>& steps, Way way) {
+  switch (way) {
+    case Way::Plain: return postgres::plain_result(rows, steps);
+    case Way::Renewal: return postgres::renewal_result(rows, steps);
+    case Way::General: break;
+  }
+  auto result = postgres::commit_result(rows, steps);
+  if (!result) return result.error();
+  return std::optional(std::move(*result));
+}
+
+// What the server said; and whoever waits for it is told.
+CommitAnswer PostgresStore::answered(postgres::Pool::Loan& loan, postgres::CommitResult result) {
+  if (!result.marked.empty()) wake(*loan, result.marked, result.xid);
+  if (auto* done = std::get_if<Committed>(&result.answer)) {
     saw(done->revision);
     if (done->revision == 0) done->revision = last_revision_;
   }
-  return answer;
-}
-
-// What commit() said; and whoever waits for it is told.
-Result<CommitAnswer> PostgresStore::answered(postgres::Pool::Loan& loan, const Rows& rows,
-                                             const std::vector<Step>& steps) {
-  auto result = postgres::commit_result(rows, steps);
-  if (!result) return result.error();
-  if (!loan->pooled()) loan->mark = result->mark;
-  if (!result->marked.empty()) wake(*loan, result->marked, result->xid);
-  return std::move(result->answer);
+  return std::move(result.answer);
 }
 
 // Apart from the commit, which must not be slowed: whoever dies before this is why a waiter looks

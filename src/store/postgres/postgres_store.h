@@ -13,6 +13,7 @@
 #include "store/module.h"
 #include "store/postgres/client.h"
 #include "store/postgres/listener.h"
+#include "store/postgres/plain_commit.h"
 #include "store/postgres/pool.h"
 #include "store/seam.h"
 
@@ -42,10 +43,21 @@ class PostgresStore final : public Store {
   // A statement that may be asked again on another connection.
   Result<postgres::Rows> ask(const postgres::Statement& statement, const postgres::Params& params);
   Result<CommitAnswer> check(const std::vector<Step>& steps);
-  Result<CommitAnswer> commit_once(const std::vector<Step>& steps, Sync sync, MonoTime until,
-                                   bool& again);
-  Result<CommitAnswer> answered(postgres::Pool::Loan& loan, const postgres::Rows& rows,
-                                const std::vector<Step>& steps);
+  // Nothing: it was certainly not done, and is worth another try, the general way.
+  Result<std::optional<CommitAnswer>> commit_once(const std::vector<Step>& steps, Sync sync,
+                                                  MonoTime until, bool plainly);
+  // A commit on one connection, and the way that it went.
+  enum class Way { General, Plain, Renewal };
+  struct Went {
+    postgres::Outcome<postgres::Rows> rows;
+    Way way = Way::General;
+  };
+  Went send(postgres::Connection& conn, const std::vector<Step>& steps, Sync sync, MonoTime until,
+            bool plainly);
+  static Result<std::optional<postgres::CommitResult>> read_result(const postgres::Rows& rows,
+                                                                   const std::vector<Step>& steps,
+                                                                   Way way);
+  CommitAnswer answered(postgres::Pool::Loan& loan, postgres::CommitResult result);
   void wake(postgres::Connection& conn, const std::vector<std::string>& keys, std::int64_t xid);
   void saw(std::uint64_t revision);
   MonoTime deadline() const { return clock_.mono() + settings_.timeout; }
@@ -64,7 +76,9 @@ class PostgresStore final : public Store {
   Capabilities capabilities_;
   Opening opening_;
   bool relaxed_by_default_ = false;
+  bool gated_ = false;
 
+  postgres::PlainStatements plain_;
   std::atomic<std::uint64_t> last_revision_ = 0;
   postgres::Pool pool_;
   std::unique_ptr<postgres::Listener> listener_;

@@ -3,11 +3,17 @@
 #include <array>
 
 #include "base/text.h"
+#include "os/clock.h"
+#include "os/pause.h"
 
 namespace stint::store::postgres {
 namespace {
 
 constexpr int kMostTries = 20;
+// The functions take the gate; one that was called before may still be under way.
+constexpr int kGateVersion = 3;
+constexpr Millis kGatePatience{100};
+constexpr Millis kGatePace{2};
 
 struct Found {
   int version = 0;
@@ -119,7 +125,7 @@ Result<bool> make(Connection& conn, const Settings& settings, MonoTime until) {
   if (!create_schema) return create_schema.error();
   const std::string script =
       settings.sql(cat("BEGIN; SET LOCAL synchronous_commit = on;", *create_schema, kTables,
-                       kFunctions, kViews, "COMMIT;"));
+                       kFunctions, kViews, kGateOpened, "COMMIT;"));
   auto made = conn.run_script(script, until);
   if (made) return true;
   const Fault fault = made.error();
@@ -132,11 +138,11 @@ Result<bool> make(Connection& conn, const Settings& settings, MonoTime until) {
 
 Status migrate(Connection& conn, const Settings& settings, int from, MonoTime until) {
   // Script n is at n-1.
-  const std::array<const char*, kSchemaVersion> scripts = {"", kViews};
+  const std::array<const char*, kGateVersion> scripts = {"", kViews, kGateBuilt};
   std::string script = settings.sql("BEGIN; LOCK TABLE $S.meta IN SHARE ROW EXCLUSIVE MODE;");
   // Another may have done it while this one waited for the lock: the scripts replace what is there.
   script += settings.sql(kFunctions);
-  for (int version = from; version < kSchemaVersion; ++version) {
+  for (int version = from; version < kGateVersion; ++version) {
     script += settings.sql(scripts[static_cast<std::size_t>(version)]);
   }
   script += "COMMIT;";
@@ -150,6 +156,46 @@ Status migrate(Connection& conn, const Settings& settings, int from, MonoTime un
   return explained(fault, settings, "updating");
 }
 
+Result<std::string> ask_text(Connection& conn, const std::string& sql, const Params& params,
+                             MonoTime until) {
+  auto rows = conn.run({.name = "", .sql = sql}, params, until);
+  if (!rows) return rows.error().error;
+  if (rows->count() != 1) return unavailable("the server's answer is damaged");
+  return rows->text(0, 0);
+}
+
+// True: every transaction has ended that began before the functions were replaced, and with it
+// every call of the old ones. Who is not patient enough works without the gate.
+Result<bool> open_gate(Connection& conn, const Settings& settings, MonoTime until) {
+  // Waits for the table lock of whoever replaced them: from then on nobody finds the old ones.
+  if (auto passed = conn.run_script(settings.sql("UPDATE $S.meta SET version = version"), until);
+      !passed) {
+    return passed.error().error;
+  }
+  auto running = ask_text(
+      conn,
+      "SELECT coalesce(string_agg(l.virtualtransaction, ','), '')::text FROM pg_catalog.pg_locks l"
+      " JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid WHERE l.locktype = 'virtualxid'"
+      " AND l.pid <> pg_backend_pid() AND a.datname = current_database()",
+      Params(), until);
+  if (!running) return running.error();
+  const os::SystemClock clock;
+  const MonoTime patience = std::min(until, clock.mono() + kGatePatience);
+  while (true) {
+    auto left = ask_text(conn,
+                         "SELECT count(*)::text FROM pg_catalog.pg_locks l"
+                         " WHERE l.virtualtransaction = ANY (string_to_array($1, ','))",
+                         Params().text(*running), until);
+    if (!left) return left.error();
+    if (*left == "0") break;
+    if (clock.mono() >= patience) return false;
+    os::pause_for(kGatePace);
+  }
+  auto opened = conn.run_script(settings.sql(kGateOpened), until);
+  if (!opened) return opened.error().error;
+  return true;
+}
+
 }  // namespace
 
 Result<Entered> enter(Connection& conn, const Settings& settings, bool may_create, MonoTime until) {
@@ -160,7 +206,13 @@ Result<Entered> enter(Connection& conn, const Settings& settings, bool may_creat
       auto found = understood(*rows, conn, settings);
       if (!found) return found.error();
       found->entered.created = created;
-      if (found->version == kSchemaVersion) return found->entered;
+      found->entered.gated = found->version == kSchemaVersion;
+      if (found->version == kGateVersion) {
+        auto opened = open_gate(conn, settings, until);
+        if (!opened) return opened.error();
+        found->entered.gated = *opened;
+      }
+      if (found->version >= kGateVersion) return found->entered;
       if (auto done = migrate(conn, settings, found->version, until); !done) return done.error();
       continue;
     }

@@ -13,17 +13,20 @@
 
 namespace stint::store::postgres {
 
-constexpr int kSchemaVersion = 2;
+constexpr int kSchemaVersion = 4;
 
 extern const char* const kTables;
 extern const char* const kFunctions;
 extern const char* const kViews;
+extern const char* const kGateBuilt;
+extern const char* const kGateOpened;
 
 struct Entered {
   bool created = false;
   bool through_pooler = false;  // another process answers than the one that was announced
   bool fsync = true;
   bool relaxed_by_default = false;  // synchronous_commit = off
+  bool gated = false;               // no call of a function that takes no gate is under way
   std::uint64_t revision = 0;
 };
 

@@ -20,6 +20,11 @@
 //    speaks of: a dump that is read back makes another, also while the server runs on. Without its
 //    row the first commit begins a new epoch, synced, and moves the sequence on, beyond the clock:
 //    no version that a holder has seen in what was replaced comes again, however old the dump is.
+//  - What all check and hardly anybody writes (kHardlyWritten of the seam) would be one row that
+//  all
+//    lock. A plain statement (plain_commit.cc) reads it without a lock, while it holds ACCESS SHARE
+//    on the table `mark`, the gate, since before its snapshot; a writer holds ACCESS EXCLUSIVE. So
+//    what was read stands until the reader has committed. The gate is taken before any row.
 //  - The revision is a sequence of its own and is not moved on: it tells a restored copy by being
 //    lower than what was seen.
 #include "store/postgres/schema.h"
@@ -96,7 +101,7 @@ LANGUAGE plpgsql AS $f$
 #variable_conflict use_variable
 DECLARE
   updates integer; inserts integer; deletes integer; done integer;
-  home bigint; epoch integer; asked boolean := false;
+  home bigint; epoch integer; asked boolean := false; each bytea;
 BEGIN
   IF wait_ms IS NOT NULL THEN
     -- Through a pooler, where a session's own settings do not hold.
@@ -108,6 +113,12 @@ BEGIN
   -- What the caller knows of the epoch counts for the file that it was told of.
   mark := known_mark;
   IF changing IS NOT NULL THEN
+    -- Who writes what all check goes through the gate alone, before anything is read or locked.
+    FOREACH each IN ARRAY changing LOOP
+      IF substr(each, 1, 5) = 'meta/' THEN
+        LOCK TABLE $S.mark IN ACCESS EXCLUSIVE MODE;
+      END IF;
+    END LOOP;
     home := pg_relation_filenode('$S.record');
     IF known_mark >> 32 = home THEN
       epoch := known_mark & 4294967295;
@@ -204,6 +215,12 @@ BEGIN
   END IF;
 END $f$;
 
+CREATE OR REPLACE FUNCTION $S.marked(changing bytea[], OUT marked bytea[])
+LANGUAGE plpgsql AS $f$
+BEGIN
+  SELECT array_agg(DISTINCT w.key) INTO marked FROM $S.waiter w WHERE w.key = ANY (changing);
+END $f$;
+
 CREATE OR REPLACE FUNCTION $S.wake(changed bytea[], writer bigint) RETURNS void
 LANGUAGE plpgsql AS $f$
 BEGIN
@@ -253,5 +270,10 @@ SELECT convert_from(substr(r.key, 4), 'UTF8') AS number,
  ORDER BY r.key;
 UPDATE $S.meta SET version = 2;
 )sql";
+
+// The functions are those of version 3: they take the gate. One that was called before they stood
+// may still run and takes none; version 4 says that there is no such one any more (schema.cc).
+const char* const kGateBuilt = "UPDATE $S.meta SET version = 3;";
+const char* const kGateOpened = "UPDATE $S.meta SET version = 4;";
 
 }  // namespace stint::store::postgres
