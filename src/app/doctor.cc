@@ -95,8 +95,7 @@ void tell_generation(const OpenOptions& options, const Clock& clock, Random& ran
     tell({store::Finding::Level::Fail, "generation", opened.error().message});
     return;
   }
-  tell(
-      generation_finding((*opened)->leases().generation().hex(), !options.state_directory.empty()));
+  tell(generation_finding((*opened)->leases().generation().hex(), memory_of(options)));
 }
 
 }  // namespace
@@ -111,11 +110,25 @@ Result<probe::Tally> sum_of(const std::vector<Result<probe::Tally>>& tallies) {
   return sum;
 }
 
-store::Finding generation_finding(const std::string& generation, bool remembered) {
+Memory memory_of(const OpenOptions& options) {
+  const auto anchors = anchor_file(options);
+  if (!anchors) return Memory::None;
+  const auto last = anchors->recall();
+  return last && *last ? Memory::Kept : Memory::Empty;
+}
+
+store::Finding generation_finding(const std::string& generation, Memory memory) {
   using Level = store::Finding::Level;
-  if (!remembered) {
+  if (memory == Memory::None) {
     return {Level::Warn, "generation",
             cat(generation, "; nothing here remembers it: pin it with ?generation=", generation)};
+  }
+  if (memory == Memory::Empty) {
+    return {Level::Ok, "generation",
+            cat(generation,
+                ", not remembered on this machine yet: the first grant through it is; a client can "
+                "pin it with ?generation=",
+                generation)};
   }
   return {Level::Ok, "generation",
           cat(generation,

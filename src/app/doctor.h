@@ -18,7 +18,10 @@ Status examine_store(const OpenOptions& options, const Environment& environment,
 Result<probe::Tally> sum_of(const std::vector<Result<probe::Tally>>& tallies);
 
 // Which life the store is in, and who would notice if it went back in time.
-store::Finding generation_finding(const std::string& generation, bool remembered);
+enum class Memory { None, Empty, Kept };
+store::Finding generation_finding(const std::string& generation, Memory memory);
+// What this machine has of the store.
+Memory memory_of(const OpenOptions& options);
 
 // Set for such a process: it is to contend, and to print its tally.
 constexpr const char* kContendVariable = "STINT_DOCTOR_CONTEND";

@@ -167,8 +167,7 @@ Examiner::World examined_store(Opened& opened, const OpenOptions& options, const
   again.may_create = false;
   const bool here = options.url.scheme == "memory" || options.url.scheme == "log";
   Examiner::World world;
-  world.generation =
-      generation_finding(opened.leases().generation().hex(), anchor_file(options) != nullptr);
+  world.generation = generation_finding(opened.leases().generation().hex(), memory_of(options));
   world.open = [&opened, again, &clock, here]() -> Result<std::shared_ptr<store::Store>> {
     // What lives in this process alone has no second opening: the first one is shared.
     if (here) return std::shared_ptr<store::Store>(opened.bare(), [](store::Store*) {});

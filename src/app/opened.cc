@@ -160,18 +160,25 @@ std::unique_ptr<AnchorFile> anchor_file(const OpenOptions& options) {
 
 Result<std::unique_ptr<Opened>> Opened::open(const OpenOptions& options, const Clock& clock,
                                              Random& random) {
-  auto parsed = url_options(options.url);
-  if (!parsed) return parsed.error();
-  std::unique_ptr<Opened> opened(new Opened());
   if (is_server(options.url)) {
+    std::unique_ptr<Opened> opened(new Opened());
     if (auto connected = opened->connect(options, clock, random); !connected) {
       return connected.error();
     }
     return opened;
   }
-  auto store = open_by(options, *parsed, clock, false);
+  auto store = open_store(options, clock);
   if (!store) return store.error();
-  opened->store_ = std::move(*store);
+  return open_on(std::move(*store), options, clock, random);
+}
+
+Result<std::unique_ptr<Opened>> Opened::open_on(std::unique_ptr<store::Store> store,
+                                                const OpenOptions& options, const Clock& clock,
+                                                Random& random) {
+  auto parsed = url_options(options.url);
+  if (!parsed) return parsed.error();
+  std::unique_ptr<Opened> opened(new Opened());
+  opened->store_ = std::move(store);
   opened->anchors_ = anchor_file(options);
   auto life = service::begin_life(*opened->store_, random, clock.wall(), opened->anchors_.get(),
                                   {.pinned = parsed->pinned, .may_create = options.may_create});
@@ -301,7 +308,7 @@ api::KeptAnswers* Opened::answers() { return answers_.get(); }
 std::string Opened::caveat() const {
   if (client_) return client_->caveat();
   const store::Capabilities& can = store_->capabilities();
-  return can.durable ? "" : can.may_lose;
+  return can.durable && !can.failover_loses ? "" : can.may_lose;
 }
 // The server writes what it counts by itself.
 void Opened::flush() {

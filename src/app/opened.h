@@ -46,9 +46,13 @@ class Opened {
  public:
   static Result<std::unique_ptr<Opened>> open(const OpenOptions& options, const Clock& clock,
                                               Random& random);
+  // The same on a store that is open already. REQUIRES: no server's address.
+  static Result<std::unique_ptr<Opened>> open_on(std::unique_ptr<store::Store> store,
+                                                 const OpenOptions& options, const Clock& clock,
+                                                 Random& random);
   ~Opened();
-  // The same for a process that ends now. What only gives memory back, and closes what the kernel
-  // closes, is left to it: a fiftieth of a short `stint run`.
+  // The end of one for a process that ends now. What only gives memory back, and closes what the
+  // kernel closes, is left to it: a fiftieth of a short `stint run`.
   static void leave(std::unique_ptr<Opened> opened);
   Opened(const Opened&) = delete;
   Opened& operator=(const Opened&) = delete;

@@ -1,10 +1,31 @@
 #include "app/store_copy.h"
 
 #include "base/text.h"
-#include "store/seam.h"
+#include "store/shared_store.h"
 
 namespace stint::app {
 namespace {
+
+// One opening for all that is done to FROM: some stores can be opened only once.
+class From {
+ public:
+  From(std::shared_ptr<store::Store> store, const StoreCopy& copy, const Clock& clock,
+       Random& random)
+      : store_(std::move(store)), copy_(copy), clock_(clock), random_(random) {}
+  Result<std::unique_ptr<Opened>> open() const {
+    OpenOptions options = copy_.from;
+    options.may_create = false;
+    return Opened::open_on(std::make_unique<store::SharedStore>(store_), options, clock_, random_);
+  }
+  store::Store& store() const { return *store_; }
+  const StoreCopy& copy() const { return copy_; }
+
+ private:
+  const std::shared_ptr<store::Store> store_;  // shared with what open() gives
+  const StoreCopy& copy_;
+  const Clock& clock_;
+  Random& random_;
+};
 
 // The worker of each is stopped, as with `stint queue park`.
 Status park_claimed(Opened& opened, const StoreCopy& copy) {
@@ -33,10 +54,9 @@ Status park_claimed(Opened& opened, const StoreCopy& copy) {
 }
 
 // Whoever works under one of the leases notices at once, as with `stint revoke`.
-Status revoke_all(const StoreCopy& copy, const Clock& clock, Random& random) {
-  OpenOptions from = copy.from;
-  from.may_create = false;
-  auto opened = Opened::open(from, clock, random);
+Status revoke_all(const From& from) {
+  const StoreCopy& copy = from.copy();
+  auto opened = from.open();
   if (!opened) return opened.error();
   constexpr std::size_t kCopyPage = 500;
   std::string after;
@@ -57,10 +77,9 @@ Status revoke_all(const StoreCopy& copy, const Clock& clock, Random& random) {
 }
 
 // Claims that ran out are settled before anything is closed: they are nobody's.
-Status settle_claims(const StoreCopy& copy, const Clock& clock, Random& random) {
-  OpenOptions from = copy.from;
-  from.may_create = false;
-  auto opened = Opened::open(from, clock, random);
+Status settle_claims(const From& from) {
+  const StoreCopy& copy = from.copy();
+  auto opened = from.open();
   if (!opened) return opened.error();
   auto queue = (*opened)->queue();
   if (!queue) return queue.error();
@@ -80,15 +99,14 @@ Status settle_claims(const StoreCopy& copy, const Clock& clock, Random& random) 
 
 // What is refused is refused before TO is made: opening it would leave an empty store behind. What
 // is to be revoked stays until TO is open: a TO that cannot be used costs nobody a lease.
-Status check_before(const StoreCopy& copy, store::Store& from, const service::Move& move,
-                    const Clock& clock, Random& random) {
-  auto life = service::read_life(from);
+Status check_before(const From& from, const service::Move& move) {
+  auto life = service::read_life(from.store());
   if (!life) return life.error();
   if (*life && (*life)->meta.moved_to.empty()) {
-    if (auto done = settle_claims(copy, clock, random); !done) return done;
+    if (auto done = settle_claims(from); !done) return done;
   }
-  auto ok = service::check_movable(from, move);
-  if (!ok && ok.error().code == Code::Held && copy.revoke_why) return {};
+  auto ok = service::check_movable(from.store(), move);
+  if (!ok && ok.error().code == Code::Held && from.copy().revoke_why) return {};
   return ok;
 }
 
@@ -100,11 +118,12 @@ Result<service::Moved> copy_store(const StoreCopy& copy, const Clock& clock, Ran
   }
   OpenOptions from_options = copy.from;
   from_options.may_create = false;
-  auto from = open_known_store(from_options, clock);
-  if (!from) return from.error();
+  auto opened = open_known_store(from_options, clock);
+  if (!opened) return opened.error();
+  const From from(std::move(*opened), copy, clock, random);
   const service::Move move{
       .from_name = copy.from.url.printable, .to_name = copy.to.url.printable, .by = copy.by};
-  if (auto ok = check_before(copy, **from, move, clock, random); !ok) return ok.error();
+  if (auto ok = check_before(from, move); !ok) return ok.error();
   auto to = open_store(copy.to, clock);
   if (!to) return to.error();
   const auto anchors = anchor_file(copy.to);
@@ -112,15 +131,15 @@ Result<service::Moved> copy_store(const StoreCopy& copy, const Clock& clock, Ran
   constexpr int kMostRounds = 10;
   for (int round = 0;; ++round) {
     // A move that was cut short has closed the old store: there is nothing left to settle.
-    auto life = service::read_life(**from);
+    auto life = service::read_life(from.store());
     if (!life) return life.error();
     if (*life && (*life)->meta.moved_to.empty()) {
-      if (auto done = settle_claims(copy, clock, random); !done) return done.error();
+      if (auto done = settle_claims(from); !done) return done.error();
       if (copy.revoke_why) {
-        if (auto done = revoke_all(copy, clock, random); !done) return done.error();
+        if (auto done = revoke_all(from); !done) return done.error();
       }
     }
-    auto moved = service::move_leases(**from, **to, anchors.get(), random, clock, move);
+    auto moved = service::move_leases(from.store(), **to, anchors.get(), random, clock, move);
     const bool again = copy.revoke_why && round < kMostRounds;
     if (moved || moved.error().code != Code::Held || !again) return moved;
   }

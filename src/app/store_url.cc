@@ -229,22 +229,46 @@ std::string with_path(const StoreUrl& url, const std::string& text) {
 std::string StoreUrl::absolute() const { return with_path(*this, whole); }
 std::string StoreUrl::absolute_printable() const { return with_path(*this, printable); }
 
+namespace {
+
+// What means the same said or not.
+struct Usual {
+  std::string_view scheme;
+  std::string_view called;  // as what it is known
+  std::uint16_t port;
+  std::string_view path;
+};
+constexpr std::array<Usual, 7> kUsual = {{{"postgres", "postgres", 5432, ""},
+                                          {"postgresql", "postgres", 5432, ""},
+                                          {"redis", "redis", 6379, "0"},
+                                          {"rediss", "rediss", 6379, "0"},
+                                          {"etcd", "etcd", 2379, ""},
+                                          {"http", "http", 80, ""},
+                                          {"https", "https", 443, ""}}};
+
+bool is_usual(std::string_view option, std::string_view value) {
+  return (option == "port" && value == "5432") || (option == "schema" && value == "stint") ||
+         (option == "db" && value == "0");
+}
+
+}  // namespace
+
 std::string StoreUrl::identity() const {
   // Two stores in one place differ in these.
   std::string within;
-  for (const char* name : {"prefix", "db", "schema", "host"}) {
-    if (const auto found = options.find(name); found != options.end()) {
-      within += cat("?", name, "=", found->second);
-    }
+  for (const char* name : {"prefix", "db", "schema", "host", "port"}) {
+    const auto found = options.find(name);
+    if (found == options.end() || is_usual(name, found->second)) continue;
+    within += cat("?", name, "=", found->second);
   }
-  for (const Scheme& known : schemes()) {
-    if (known.name == scheme && known.form == Form::Path) return cat(scheme, ":", path, within);
-  }
-  std::string out = cat(scheme, "://");
+  const auto usual = std::ranges::find(kUsual, scheme, &Usual::scheme);
+  if (usual == kUsual.end()) return cat(scheme, ":", path, within);
+  std::string out = cat(usual->called, "://");
   for (const store::Host& host : hosts) {
-    out += cat(&host == hosts.data() ? "" : ",", host.name, ":", host.port);
+    const std::uint16_t port = host.port == usual->port ? std::uint16_t{0} : host.port;
+    out += cat(&host == hosts.data() ? "" : ",", host.name, ":", port);
   }
-  return cat(out, "/", path, within);
+  return cat(out, "/", path == usual->path ? "" : path, within);
 }
 
 Result<StoreUrl> parse_store_url(std::string_view text) {

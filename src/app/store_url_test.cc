@@ -41,5 +41,29 @@ TEST(StoreUrlPaths, DetoursAreTakenOut) {
   EXPECT_EQ(path("sqlite:/tmp/.hidden/s.db"), "/tmp/.hidden/s.db");
 }
 
+// What a machine remembers of a store, and its claims, go by this.
+TEST(StoreUrlIdentity, TellsTwoStoresApart) {
+  const auto identity = [](const char* url) { return parse_store_url(url).value().identity(); };
+  EXPECT_NE(identity("postgres://a@h/d?port=15431"), identity("postgres://a@h/d?port=15432"));
+  EXPECT_NE(identity("postgres://a@/d?host=/s&port=1"), identity("postgres://a@/d?host=/s&port=2"));
+  EXPECT_NE(identity("postgres://a@h/d?port=15431"), identity("postgres://a@h/d"));
+  EXPECT_NE(identity("postgres://a@h/d?schema=x"), identity("postgres://a@h/d"));
+  EXPECT_NE(identity("redis://h/1"), identity("redis://h"));
+  EXPECT_NE(identity("redis://h:6380"), identity("redis://h"));
+}
+
+TEST(StoreUrlIdentity, IsOneForOneStoreHoweverItIsWritten) {
+  const auto identity = [](const char* url) { return parse_store_url(url).value().identity(); };
+  const std::string postgres = identity("postgres://a@h/d");
+  for (const char* url :
+       {"postgresql://a@h/d", "postgres://a:pw@h:5432/d", "postgres://h/d?port=5432",
+        "postgres://a@h/d?schema=stint", "postgres://a@h/d?sslmode=require"}) {
+    EXPECT_EQ(identity(url), postgres) << url;
+  }
+  EXPECT_EQ(identity("redis://h:6379/0"), identity("redis://h"));
+  EXPECT_EQ(identity("redis+unix:/s?db=0"), identity("redis+unix:/s"));
+  EXPECT_EQ(identity("etcd://h:2379"), identity("etcd://h"));
+}
+
 }  // namespace
 }  // namespace stint::app

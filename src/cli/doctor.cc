@@ -34,6 +34,11 @@ int accept(Session& session) {
     auto token = Token::parse(*text);
     if (!token) return session.fail(invalid(cat("--past: ", token.error().message)));
     past = *token;
+    // Tokens end at 2^53: what is left must last.
+    if (past.number() > Token::kMax / 2) {
+      return session.fail(invalid(cat("--past is at most ", Token::kMax / 2,
+                                      ": beyond it few tokens are left to be given")));
+    }
   }
   auto options = store_options(session);
   if (!options) return session.fail(options.error());

@@ -98,6 +98,7 @@ struct Capabilities {
   Millis step{1};       // a timer fires at the latest this late, while the store is well
   bool failover_restarts_timers = false;
   bool durable = true;            // an acknowledged Durable commit survives kill -9 and a power cut
+  bool failover_loses = false;    // a fail-over may lose one all the same
   bool relaxed_renewals = false;  // a renewal may go unsynced (only where a reboot is noticed)
   bool may_be_left = false;       // who ends may leave it to the kernel to close it
   std::string may_lose;           // in words, what a crash, a power cut or a fail-over can lose

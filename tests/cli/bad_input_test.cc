@@ -43,6 +43,8 @@ std::vector<Bad> bad_inputs() {
       {{"renew", "r", "--token", "9223372036854775808"}, "not a token"},
       {{"renew", "r", "--token", "abc"}, "not a token"},
       {{"renew", "r", "--token", "-1"}, "not a token"},
+      {{"doctor", "--accept-restored", "--why", "w", "--past", "9007199254740991"},
+       "few tokens are left"},
       {{"renew", "r"}, "--token N is missing"},
       {{"run", "r", "true"}, "command to run is missing"},
       {{"run", "r", "--"}, "command to run is missing"},

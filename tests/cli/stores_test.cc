@@ -82,6 +82,42 @@ TEST(StoreCopyCommand, IsRefusedWhileHeldUnlessToldToRevoke) {
   EXPECT_EQ(stint({"acquire", "r", "--store", to}).out, "3\n");
 }
 
+// Also from what can be opened only once, while a copy looks at it more than once.
+// EVIDENCE-OF: G1
+TEST(StoreCopyCommand, GoesFromEachKindOfFileToEach) {
+  const Stint stint;
+  int number = 0;
+  for (const char* from_kind : {"sqlite", "dir", "log"}) {
+    for (const char* to_kind : {"sqlite", "dir", "log"}) {
+      const std::string from = cat(from_kind, ":", stint.dir().file(cat("from", ++number)));
+      const std::string to = cat(to_kind, ":", stint.dir().file(cat("to", number)));
+      ASSERT_EQ(stint({"acquire", "r", "--store", from, "--ttl", "10m"}).out, "1\n");
+      EXPECT_EQ(stint({"store", "copy", from, to}).exit_code, 11) << from << " " << to;
+      const Finished moved = stint({"store", "copy", from, to, "--revoke-held", "--why", "w"});
+      EXPECT_EQ(moved.exit_code, 0) << from << " " << to << " " << moved.err;
+      EXPECT_EQ(stint({"acquire", "r", "--store", to}).out, "3\n") << from << " " << to;
+    }
+  }
+}
+
+// A bound that is asked for: the oldest lines go, the newest stay.
+TEST(KeepEvents, BoundsTheLedger) {
+  const Stint stint;
+  for (const char* kind : {"sqlite", "dir", "log"}) {
+    const std::string store = cat(kind, ":", stint.dir().file(cat("kept-", kind)));
+    const auto events = [&](const std::string& url) {
+      for (int i = 0; i < 45; ++i) {
+        EXPECT_EQ(stint({"run", "r", "--store", url, "--", "true"}).exit_code, 0);
+      }
+      return count_lines(stint({"events", "--json", "--store", store}).out);
+    };
+    const int bounded = events(store + "?keep_events=5");
+    EXPECT_LT(bounded, 80) << kind;
+    EXPECT_GE(bounded, 5) << kind;
+    EXPECT_GE(events(store), bounded + 80) << kind << ": without a bound all are kept";
+  }
+}
+
 // EVIDENCE-OF: G8
 TEST(StoreCopyCommand, ParksClaimedItemsWhenToldToRevoke) {
   const Stint stint;

@@ -120,11 +120,18 @@ TEST(Watch, PrintsEventsAsTheyHappen) {
 // EVIDENCE-OF: G8
 TEST(FormerOwner, ChangesNothing) {
   const Stint stint;
-  ASSERT_EQ(stint({"acquire", "r"}).exit_code, 0);
+  const std::string claim = json_field(stint({"acquire", "r", "--json"}).out, "claim");
   ASSERT_EQ(stint({"transfer", "r", "--to", "bob", "--token", "1", "--why", "moving"}).exit_code,
             0);
   const std::string before = stint({"show", "r", "--json"}).out;
   EXPECT_EQ(stint({"renew", "r", "--token", "1", "--ttl", "1h"}).exit_code, 12);
+  EXPECT_EQ(stint({"release", "r", "--token", "1"}).exit_code, 12);
+  Command progress = stint.command({"progress", "half"});
+  for (const auto& [name, value] :
+       {std::pair{"STINT_RESOURCE", "r"}, {"STINT_TOKEN", "1"}, {"STINT_CLAIM", claim.c_str()}}) {
+    progress.env.emplace_back(name, value);
+  }
+  EXPECT_EQ(run(progress).exit_code, 12);
   EXPECT_EQ(json_field(before, "token"), "2");
   EXPECT_EQ(stint.lease("r", "token"), "2");
   EXPECT_EQ(stint.lease("r", "state"), "reserved");

@@ -187,6 +187,7 @@ Status PostgresStore::enter(bool may_create) {
                    .step = Millis(1),
                    .failover_restarts_timers = false,
                    .durable = entered->fsync,
+                   .failover_loses = entered->replicas_lag,
                    .relaxed_renewals = false,
                    .may_lose = entered->fsync
                                    ? "releases and progress of the last moments, in a crash; with "

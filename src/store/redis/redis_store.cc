@@ -70,6 +70,7 @@ Status RedisStore::begin() {
   // The first question connects; who may not be here, or finds no store, learns it from that.
   if (auto answer = revision(); !answer) return answer.error();
   capabilities_.durable = facts_.durable();
+  capabilities_.failover_loses = facts_.durable() && !facts_.keeps_tail();
   capabilities_.may_lose = facts_.may_lose();
   return {};
 }

@@ -24,5 +24,20 @@ TEST(RunVerbose, SaysWhatTheStoreCanLose) {
   }
 }
 
+// Its own disk keeps everything; another that takes over may not have it.
+TEST(RunVerbose, SaysWhatAFailOverCanLose) {
+  if (const std::string missing = RedisServer::missing(); !missing.empty()) GTEST_SKIP() << missing;
+  const Stint stint;
+  RedisServer server;
+  ASSERT_TRUE(server.start());
+  RedisServer replica({.more = {"--replicaof", "127.0.0.1", std::to_string(server.port())}});
+  ASSERT_TRUE(replica.start());
+  Finished told;
+  EXPECT_TRUE(wait_until([&] {
+    told = stint({"--store", server.url(), "run", "r", "-v", "--", "true"});
+    return told.err.find("a fail-over to a replica loses") != std::string::npos;
+  })) << told.err;
+}
+
 }  // namespace
 }  // namespace stint::test
