@@ -1,7 +1,8 @@
 // Leases on every store against the pure law: the same random verbs must get the same answers.
 //
 // Only verbs whose answer does not hang on the moment are compared on stores with a real clock:
-// ttls are an hour there. On a clock that the test moves, time passes as well.
+// ttls are an hour there, and the moments are compared by themselves. On a clock that the test
+// moves, time passes as well.
 #include <iostream>
 
 #include "base/random.h"
@@ -136,6 +137,41 @@ TEST_P(LeaseDifferential, AnswersAsTheLawDoes) {
   for (std::uint64_t seed = 1; seed <= 12 && !HasFailure(); ++seed) play(seed, 150);
   // One in sixteen lets time pass, where the clock is the test's, and is idle elsewhere.
   std::cout << steps_ << " turns on " << GetParam().name << " and on the law\n";
+}
+
+// Not before its ttl, and at the latest a step of the store later; after a renewal, too. Each look
+// is judged by when it was asked or answered, so that no load on the machine can make it wrong.
+// EVIDENCE-OF: G3 G4
+TEST_P(LeaseDifferential, ALeaseEndsWhenTheLawSays) {
+  const auto now = [&] { return site_->clock().mono(); };
+  const store::Capabilities& can = client_.store->capabilities();
+  // A server that ends its timers by itself has to get to run for it.
+  const int patience = can.clock == store::Capabilities::ClockKind::TimersOnly ? 3 : 1;
+  const Nanos late = can.step * patience;
+  SeededRandom random(7);
+  for (const bool renewed : {false, true}) {
+    const Millis ttl = brief() + Millis(static_cast<std::int64_t>(random.below(100)));
+    MonoTime sent = now();
+    const Grant grant = acquire(renewed ? "renewed" : "granted", "ann", ttl);
+    Nanos length = grant.answer.granted_ttl;
+    if (renewed) {
+      sent = now();
+      const auto answer = client_.leases.renew(grant.grip, ttl);
+      ASSERT_TRUE(answer && std::holds_alternative<api::Held>(*answer));
+      length = std::max(length, Nanos(std::get<api::Held>(*answer).granted_ttl));
+    }
+    const MonoTime told = now();
+    ASSERT_TRUE(site_->eventually([&] {
+      const MonoTime asked = now();
+      const bool held = get(grant.grip.resource.text()).held;
+      if (held) {
+        EXPECT_LE(asked - told, length + late) << "it stands too long";
+      } else {
+        EXPECT_GE(now() - sent, Nanos(ttl)) << "it ended early";
+      }
+      return !held;
+    }));
+  }
 }
 
 }  // namespace
