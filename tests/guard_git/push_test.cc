@@ -248,7 +248,7 @@ TEST_F(GitPushTest, AHintThatLiesChangesNothing) {
       world.git(a, {"--git-dir", world.repository(), "cat-file", "-p", "refs/stint/fence/r"}).out;
   text.replace(text.find("token 2"), 7, "token 1");
   for (const auto& entry : std::filesystem::directory_iterator(world.dir().file("a/.git/stint")))
-    write_text(entry.path(), text);
+    write_text(entry.path(), cat(split(read_text(entry.path()), '\n')[0], "\n", text));
   before = refs();
   expect_untouched(world.push(a, first), 13, "token 2");
 }
