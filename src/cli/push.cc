@@ -133,7 +133,8 @@ constexpr std::array<Option, 9> kPushOptions = {{
      "where fences are kept at the server (default refs/stint/fence/; refs/heads/zz-fence/ makes "
      "them branches, which a forge can protect)"},
     {"--fallback", "HOW",
-     "seal-commit: for servers without atomic pushes, seal with empty commits on the branch"},
+     "seal-commit: for servers without atomic pushes, seal with empty commits on the branch; not "
+     "with --mode once"},
     {"--timeout", "D",
      "give up waiting for the server after this long, seal and push together (default 5m)"},
     {"--dry-run", "", "decide, and push nothing"},

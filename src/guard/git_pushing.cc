@@ -193,6 +193,7 @@ Result<PushFate> Pushing::send() {
   if (push_.tell) push_.tell(end->talk);
   why_ = end->why;
   last_ = end->oid;
+  hook_said_ = words_of_hook(end->talk);
   stopped_by_hook_ = plan.verify && end->fate == PushFate::Unknown && only_git_gave_up(end->talk) &&
                      has_pre_push_hook();
   if (end->fate == PushFate::Landed) hint_.keep(end->raw);
@@ -220,7 +221,12 @@ Result<PushFate> Pushing::attempt() {
     case PushFate::Moved:
     case PushFate::Locked:
     case PushFate::Conflict:
-    case PushFate::Refused: hint_.forget(); return look_again(*fate);
+    case PushFate::Refused: {
+      hint_.forget();
+      auto again = look_again(*fate);
+      if (!again || *again == PushFate::Moved || hook_said_.empty()) return again;
+      return refused_by_server();
+    }
   }
   return fate;
 }

@@ -137,6 +137,7 @@ TEST_F(GitPushTest, WhatIsConfiguredForPushesByHandDoesNotHappen) {
            {"push.followTags", "true"},
            {"push.pushOption", "the=server takes none"},
            {"push.default", "matching"},
+           {"push.gpgSign", "true"},
            {"push.recurseSubmodules", "only"},
            {"remote.origin.push", "+HEAD:refs/heads/other"}}) {
     ASSERT_EQ(world.git(a, {"config", key, value}).exit_code, 0) << key;
