@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# crash.sh BUILD SEEDS: strikes every system call of acquire, renew, release, write, publish, seal, push (both of its ends), run,
-# once, cron run and the queue's verbs - killed, stopped, failed - and prints how many points of each call were struck.
+# crash.sh BUILD SEEDS: strikes every system call on files and sockets of acquire, renew, release, write, publish, seal,
+# run, once, cron run and the queue's verbs - killed, stopped, failed - and prints how many points of each call were
+# struck. Of push: the calls that tests/guard_git/crash_test.cc names, at both of its ends.
 # SEEDS is not used: the sweep leaves nothing out.
 set -eu
 build=${1:-build}

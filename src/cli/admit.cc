@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "api/json.h"
+#include "base/json_text.h"
 #include "base/sha256.h"
 #include "base/text.h"
 #include "cli/commands.h"
@@ -81,6 +82,15 @@ std::string command_digest(const std::vector<std::string>& command) {
   return cat("sha256:", to_hex(sha256(all)));
 }
 
+std::int64_t number_of(Token token) { return static_cast<std::int64_t>(token.number()); }
+
+// Standard output is the command's.
+void tell(const Session& session, const std::string& words, const std::string& fields) {
+  if (session.quiet()) return;
+  session.json() ? session.complain(JsonText().json("admitted", fields).done())
+                 : session.say(words);
+}
+
 // This key has been begun before: the recorded result is the answer, if there is one.
 int answer_again(Session& session, const api::FenceAnswer& answer) {
   if (!answer.act || !answer.act->result_token) {
@@ -88,7 +98,13 @@ int answer_again(Session& session, const api::FenceAnswer& answer) {
                                                               : std::string("it was begun before"),
                                                    ". Look whether it did; nothing was run now")});
   }
-  session.say(cat(result_words(*answer.act), "; it was not run again"));
+  tell(session, cat(result_words(*answer.act), "; it was not run again"),
+       JsonText()
+           .field("name", answer.act->name)
+           .field("key", answer.act->key)
+           .field("token", number_of(*answer.act->result_token))
+           .truth("already", true)
+           .done());
   return answer.act->exit_code.value_or(kFailed);
 }
 
@@ -169,9 +185,18 @@ class Admission {
   void tell_gap(MonoTime asked, const os::TeeEnd& end) {
     const auto to_start = std::chrono::ceil<Millis>(end.started - asked);
     const auto to_end = std::chrono::ceil<Millis>(session_.clock().mono() - asked);
-    session_.say(cat("gap: ", to_start.count(), " ms from the gate to the start, ", to_end.count(),
-                     " ms to the end; narrow, not zero: what the command did, it did without a "
-                     "further check"));
+    tell(session_,
+         cat("gap: ", to_start.count(), " ms from the gate to the start, ", to_end.count(),
+             " ms to the end; narrow, not zero: what the command did, it did without a "
+             "further check"),
+         JsonText()
+             .field("name", act_.name)
+             .field("key", act_.key)
+             .field("token", number_of(pass_.token))
+             .truth("already", false)
+             .field("gap_ms", static_cast<std::int64_t>(to_start.count()))
+             .field("end_ms", static_cast<std::int64_t>(to_end.count()))
+             .done());
   }
 
   Session& session_;

@@ -19,10 +19,17 @@ int git_install(Session& session) {
     if (!branch) return session.fail(branch.error());
     options.branches.push_back(*branch);
   }
+  if (const auto prefix = words.value("--fence-ref")) {
+    if (auto ok = guard::check_fence_prefix(*prefix); !ok) return session.fail(ok.error());
+    options.prefix = *prefix;
+  }
   if (const auto name = words.value("--resource")) {
     auto resource = ResourceName::parse(*name);
     if (!resource) return session.fail(resource.error());
-    options.fence = guard::fence_ref(guard::kFencePrefix, *resource);
+    auto prefix = options.prefix.empty() ? guard::fence_prefix_at(options.repository)
+                                         : Result<std::string>(options.prefix);
+    if (!prefix) return session.fail(prefix.error());
+    options.fence = guard::fence_ref(*prefix, *resource);
   }
   auto done = guard::install_hook(options);
   if (!done) return session.fail(done.error());
@@ -32,7 +39,8 @@ int git_install(Session& session) {
                                                  {"version", std::string(guard::kHookVersion)},
                                                  {"already", done->already},
                                                  {"chained", done->chained},
-                                                 {"core_fsync", done->fsync}}));
+                                                 {"core_fsync", done->fsync},
+                                                 {"bound", done->unbound.empty()}}));
     return kDone;
   }
   session.say(done->already ? cat("the hook was there already: ", printable(done->path))
@@ -40,6 +48,11 @@ int git_install(Session& session) {
   if (done->chained) session.say("the hook that was there before is kept, and runs first");
   session.say(cat("core.fsync is ", printable(done->fsync),
                   ": a fence survives a power cut (needs git 2.36 or newer on the server)"));
+  for (const std::string& pattern : done->unbound) {
+    session.say(cat("any resource's lease opens ", printable(pattern),
+                    "; bind it: stint guard install ", quoted(options.repository),
+                    " --resource R"));
+  }
   return kDone;
 }
 

@@ -10,6 +10,7 @@
 #include "cli/guarding.h"
 #include "guard/git_defaults.h"
 #include "guard/git_guard.h"
+#include "os/files.h"
 
 namespace stint::cli {
 namespace {
@@ -26,6 +27,34 @@ bool plain_repository(const app::Environment& environment) {
                                      "GIT_CEILING_DIRECTORIES"};
   return std::ranges::none_of(kMoving,
                               [&](const char* name) { return environment.all().contains(name); });
+}
+
+// Whatever git is told outside of the repository, as text. Files that include others: not known.
+std::optional<std::string> settings_of_git(const app::Environment& environment) {
+  std::string out;
+  for (const auto& [name, value] : environment.all()) {
+    if (name.starts_with("GIT_CONFIG")) out += cat(name, "=", value, "\n");
+  }
+  const std::string home = environment.get("HOME").value_or("");
+  const std::string xdg = environment.get("XDG_CONFIG_HOME").value_or(cat(home, "/.config"));
+  std::vector<std::string> files = {
+      environment.get("GIT_CONFIG_SYSTEM").value_or("/etc/gitconfig")};
+  if (const auto global = environment.get("GIT_CONFIG_GLOBAL")) {
+    files.push_back(*global);
+  } else {
+    files.insert(files.end(), {cat(home, "/.gitconfig"), cat(xdg, "/git/config")});
+  }
+  for (const std::string& file : files) {
+    const auto text = os::read_file(file);
+    if (!text && os::exists(file)) return std::nullopt;
+    if (text) out += cat(file, " ", text->size(), "\n", *text);
+  }
+  std::string small = out;
+  std::ranges::transform(small, small.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+  });
+  if (small.find("[include") != small.npos) return std::nullopt;
+  return out;
 }
 
 Result<guard::GitPush> request_of(Session& session) {
@@ -52,6 +81,7 @@ Result<guard::GitPush> request_of(Session& session) {
                         .source = std::move(where->source),
                         .dry_run = words.has("--dry-run"),
                         .plain = plain,
+                        .settings = settings_of_git(session.environment()),
                         .limit = *limit,
                         .fences = [&session]() -> Result<api::Fences*> {
                           auto opened = session.open();
@@ -103,7 +133,8 @@ constexpr std::array<Option, 9> kPushOptions = {{
      "where fences are kept at the server (default refs/stint/fence/; refs/heads/zz-fence/ makes "
      "them branches, which a forge can protect)"},
     {"--fallback", "HOW",
-     "seal-commit: for servers without atomic pushes, seal with empty commits on the branch"},
+     "seal-commit: for servers without atomic pushes, seal with empty commits on the branch; not "
+     "with --mode once"},
     {"--timeout", "D",
      "give up waiting for the server after this long, seal and push together (default 5m)"},
     {"--dry-run", "", "decide, and push nothing"},

@@ -68,10 +68,12 @@ holder::SealStep seal_step(Session& session, app::Opened& opened, guard::Pass pa
     const bool away = report.outcome == app::SealReport::Outcome::NotReached;
     if (away) error.code = Code::Unavailable;
     if (away || (error.code == Code::Foreign && !given_up)) {
+      // No ready command: what is forgotten is no longer sealed, and another may rely on it.
       error.message +=
-          cat(". It is remembered, and every run under ", quoted(pass.resource.text()),
-              " seals it first; if it is gone for good or was mistyped: stint seal --forget ",
-              quoted(words), " --resource ", quoted(pass.resource.text()), " --why TEXT.");
+          cat(error.message.ends_with('.') ? "" : ".", " It is remembered, and every run under ",
+              quoted(pass.resource.text()),
+              " seals it first; if it is gone for good or was mistyped, an operator decides "
+              "(docs/guides/guards.md).");
     }
     return not_started(std::move(error).during(cat("sealing ", quoted(words))));
   };

@@ -214,9 +214,11 @@ constexpr std::array<std::string_view, 5> kGuardExamples = {
     "stint guard install postgres://admin@db.example/blog",
     "stint guard protect postgres://admin@db.example/blog posts --resource blog-repo",
     "stint guard uninstall @/etc/stint/blog-database-url"};
-constexpr std::array<Option, 3> kGuardOptions = {
+constexpr std::array<Option, 4> kGuardOptions = {
     {{"--resource", "R",
       "protect, install: whose token a table's writes must show; of PATH.git: whose fence"},
+     {"--fence-ref", "PREFIX",
+      "install PATH.git: where pushes keep their fences, if not in refs/stint/fence/"},
      kUnprotectOption,
      kBranchOption}};
 
@@ -312,8 +314,10 @@ const Command kGuard = {
         "check shows the fence, what crashed writers left, and what weakens the guard; at a git "
         "server it makes, moves and takes away a scratch fence.\n\n"
         "In a git repository that you run yourself (PATH.git): install puts a "
-        "reference-transaction hook there, which refuses whoever lies about a token, forces, "
-        "deletes, or pushes to a guarded branch without a fence. A hook that is there already is "
+        "reference-transaction hook there, which refuses whoever shows a lower token, forces, "
+        "deletes, or pushes to a guarded branch without a fence. Bind the branches with "
+        "--resource: "
+        "without it the fence of any resource opens them. A hook that is there already is "
         "kept and runs first. It also adds reference to core.fsync, so that a power cut does not "
         "roll a fence back.\n\n"
         "In a PostgreSQL database: install puts the functions stint.admit and stint.seal there; "

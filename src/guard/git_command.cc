@@ -13,7 +13,8 @@ namespace {
 constexpr const char* kSettings[] = {
     "push.followTags=false",     "push.pushOption=",          "push.recurseSubmodules=no",
     "submodule.recurse=false",   "push.useForceIfIncludes=0", "fetch.writeCommitGraph=false",
-    "fetch.recurseSubmodules=0", "maintenance.auto=false",    "gc.auto=0"};
+    "fetch.recurseSubmodules=0", "maintenance.auto=false",    "gc.auto=0",
+    "push.gpgSign=false"};
 
 std::vector<std::string> environment(bool own_repository) {
   std::vector<std::string> out = {"LC_ALL=C",

@@ -48,6 +48,11 @@ Result<GitPushed> push_git(const GitPush& push) {
   if (push.target.fallback == GitFallback::None) {
     if (auto ok = check_fence_order(fence, push.target.branch); !ok) return ok.error();
   }
+  if (push.target.fallback == GitFallback::SealCommit && push.pass.mode == core::FenceMode::Once) {
+    return invalid(
+        "--mode once cannot be kept with --fallback seal-commit: a seal in the history does not "
+        "say whether its token has written already. Nothing was changed");
+  }
   if (push.target.branch.starts_with(push.target.fence_prefix))
     return invalid(cat(quoted(push.target.branch), " is a place of fences, not a branch"));
   auto here = look_here(Git(), push.source, push.plain);
@@ -55,7 +60,7 @@ Result<GitPushed> push_git(const GitPush& push) {
   auto pushed = push_fenced(push, *here);
   if (!pushed || !push.pass.warn) return pushed;
   auto* refused = std::get_if<Refused>(&pushed->answer);
-  if (refused == nullptr) return pushed;
+  if (refused == nullptr || refused->condition == Condition::ServerHook) return pushed;
   return push_unfenced(push, here->oid, std::move(*refused));
 }
 

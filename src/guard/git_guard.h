@@ -45,6 +45,8 @@ struct GitPush {
   std::string source;  // what: a name or an object of this repository
   bool dry_run = false;
   bool plain = false;  // git_here.h
+  // Git's settings beyond the repository's own, as they stand, to notice a change; none: not known.
+  std::optional<std::string> settings = {};
   Millis limit{300'000};
   // Asked for only where a fence must be raised: a push from a fence of one's own needs no store.
   std::function<Result<api::Fences*>()> fences;

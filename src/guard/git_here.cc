@@ -97,6 +97,12 @@ Result<Here> look_here(const Git& git, const std::string& source, bool plain) {
   return Here{std::string(lines[0]), std::string(lines[1]), false};
 }
 
+std::string settings_digest(const Here& here, const std::optional<std::string>& others) {
+  if (!here.plain || !others) return {};
+  const auto own = os::read_file(cat(here.git_dir, "/config"), 1U << 16U);
+  return own ? to_hex(sha256(cat(own->size(), "\n", *own, *others))) : std::string();
+}
+
 std::string blob_name(std::string_view content, std::string_view like) {
   const std::string whole = with_header(content);
   return to_hex(like.size() == kSha1Digits ? sha1(whole) : sha256(whole));

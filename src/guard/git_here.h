@@ -30,6 +30,10 @@ struct Here {
 };
 Result<Here> look_here(const Git& git, const std::string& source, bool plain);
 
+// A digest of all settings of git that count here: the repository's own and `others`. Empty: not
+// known.
+std::string settings_digest(const Here& here, const std::optional<std::string>& others);
+
 // The name that git gives to a blob; `like`: another name of that repository, for its kind of hash.
 std::string blob_name(std::string_view content, std::string_view like);
 // Puts it there as git would. Empty: it could not be done this way; git is to be asked.

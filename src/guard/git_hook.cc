@@ -1,7 +1,10 @@
 #include "guard/git_hook.h"
 
+#include <algorithm>
+
 #include "base/text.h"
 #include "guard/git_command.h"
+#include "guard/git_fence.h"
 #include "os/files.h"
 
 namespace stint::guard {
@@ -70,6 +73,23 @@ Result<bool> guard_branches(const Git& git, const HookOptions& options) {
   return changed;
 }
 
+std::vector<std::string> unbound_patterns(const Git& git) {
+  auto now = git.run({"config", "--get-all", "stint.guarded"});
+  std::string all = now ? std::move(now->out) : std::string();
+  if (trim(all).empty()) all = "refs/heads/* *";
+  std::vector<std::string> out;
+  const auto lines = split(all, '\n');
+  for (const std::string_view line : lines) {
+    if (!line.ends_with(" *")) continue;
+    const std::string_view pattern = line.substr(0, line.size() - 1);
+    // Every line that fits a ref must be met: one with a fence binds the pattern.
+    const bool bound = std::ranges::any_of(
+        lines, [&](std::string_view other) { return other.starts_with(pattern) && other != line; });
+    if (!bound) out.emplace_back(trim(pattern));
+  }
+  return out;
+}
+
 // Whether git runs it can only be tried: in a transaction that the hook refuses, and that ends
 // without a commit in any case.
 Result<HookState> try_hook(const HookPlace& place) {
@@ -86,10 +106,20 @@ Result<HookState> try_hook(const HookPlace& place) {
 
 }  // namespace
 
+Result<std::string> fence_prefix_at(const std::string& repository) {
+  auto place = find_place(repository);
+  if (!place) return place.error();
+  auto now = place->git.run({"config", "--get", "stint.fenceref"});
+  if (!now) return now.error();
+  const std::string_view set = trim(now->out);
+  return std::string(set.empty() ? kFencePrefix : set);
+}
+
 Result<HookFound> look_at_hook(const std::string& repository) {
   auto place = find_place(repository);
   if (!place) return place.error();
   HookFound out{.state = HookState::None, .path = place->hook};
+  out.unbound = unbound_patterns(place->git);
   const auto text = os::read_file(place->hook);
   if (!text || !is_ours(*text)) {
     const auto usual = os::read_file(cat(place->repository, "/hooks/reference-transaction"));
@@ -117,6 +147,12 @@ Result<HookInstalled> install_hook(const HookOptions& options) {
   // What is guarded before who guards it: a hook without its list guards everything.
   auto changed = guard_branches(place->git, options);
   if (!changed) return changed.error();
+  if (!options.prefix.empty()) {
+    const auto now = fence_prefix_at(options.repository);
+    *changed |= !now || *now != options.prefix;
+    if (auto ok = set(place->git, {"stint.fenceref", options.prefix}); !ok) return ok.error();
+  }
+  out.unbound = unbound_patterns(place->git);
   const auto present = os::read_file(place->hook);
   if (!present && os::exists(place->hook)) return present.error();
   out.chained = os::exists(place->before);

@@ -23,6 +23,7 @@ struct HookOptions {
   std::string repository;             // the path of a repository: bare, or its .git
   std::vector<std::string> branches;  // full names; '*' at the end: all that begin so; empty: all
   std::string fence;                  // the fence's ref; empty: any fence
+  std::string prefix = {};            // of all fences; empty: as it is
 };
 
 struct HookInstalled {
@@ -30,9 +31,13 @@ struct HookInstalled {
   bool chained = false;  // another hook was there, and is run first
   std::string path;      // of the hook
   std::string fsync;     // what core.fsync is now
+  // Patterns of refs that are bound to no resource: the fence of any opens them.
+  std::vector<std::string> unbound = {};
 };
 
 std::string_view hook_text();
+// Where the hook of this repository looks for fences.
+Result<std::string> fence_prefix_at(const std::string& repository);
 Result<HookInstalled> install_hook(const HookOptions& options);
 
 enum class HookState {
@@ -44,7 +49,8 @@ enum class HookState {
 };
 struct HookFound {
   HookState state = HookState::None;
-  std::string path;  // where git looks for it
+  std::string path;                       // where git looks for it
+  std::vector<std::string> unbound = {};  // as above
 };
 // Changes nothing.
 Result<HookFound> look_at_hook(const std::string& repository);

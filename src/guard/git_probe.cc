@@ -157,10 +157,19 @@ void Probe::hook() {
       ": late writers are refused, but not those who lie about a token or push without stint";
   auto found = look_at_hook(url_);
   if (!found) return tell(Level::Warn, "hook", found.error().message);
+  if (found->state != HookState::None) {
+    for (const std::string& pattern : found->unbound) {
+      tell(Level::Warn, "binding",
+           cat("any resource's lease opens ", pattern,
+               ", also a made-up one's; bind it: stint "
+               "guard install PATH.git --resource R"));
+    }
+  }
   switch (found->state) {
     case HookState::Runs:
       return tell(Level::Ok, "hook",
-                  "the server itself refuses liars, force, deletion and pushes without a token");
+                  "the server itself refuses lower tokens, force, deletion and pushes without a "
+                  "fence");
     case HookState::None:
       return tell(Level::Warn, "hook",
                   cat("no hook", kSo, " ('stint guard install' puts one there)"));

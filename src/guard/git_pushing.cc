@@ -13,7 +13,7 @@ Pushing::Pushing(const GitPush& push, Here here)
     : push_(push),
       here_(std::move(here)),
       ref_(fence_ref(push.target.fence_prefix, push.pass.resource)),
-      hint_(here_.git_dir, push.target.remote, ref_),
+      hint_(here_.git_dir, push.target.remote, ref_, settings_digest(here_, push.settings)),
       remote_(Git().within(push.limit),
               {.remote = push.target.remote,
                .url = {},
@@ -52,7 +52,10 @@ Status Pushing::stand() {
       hint && is_ours(*hint->fence, push_.pass) == Ours::Yes) {
     standing_ = std::move(*hint);
     hinted_ = true;
-    return {};
+    if (hint_.knows_settings()) return {};
+    // A push to several servers at once would land at one and be refused by the next.
+    auto url = push_url(remote_.git(), push_.target);
+    return url ? Status() : url.error();
   }
   hinted_ = true;
   if (auto ok = know_the_server(); !ok) return ok;
@@ -190,6 +193,7 @@ Result<PushFate> Pushing::send() {
   if (push_.tell) push_.tell(end->talk);
   why_ = end->why;
   last_ = end->oid;
+  hook_said_ = words_of_hook(end->talk);
   stopped_by_hook_ = plan.verify && end->fate == PushFate::Unknown && only_git_gave_up(end->talk) &&
                      has_pre_push_hook();
   if (end->fate == PushFate::Landed) hint_.keep(end->raw);
@@ -217,7 +221,12 @@ Result<PushFate> Pushing::attempt() {
     case PushFate::Moved:
     case PushFate::Locked:
     case PushFate::Conflict:
-    case PushFate::Refused: hint_.forget(); return look_again(*fate);
+    case PushFate::Refused: {
+      hint_.forget();
+      auto again = look_again(*fate);
+      if (!again || *again == PushFate::Moved || hook_said_.empty()) return again;
+      return refused_by_server();
+    }
   }
   return fate;
 }

@@ -34,6 +34,7 @@ class Pushing {
   Result<PushFate> landed_before();
   Result<PushFate> settled_past(const PushEnd& fresh);
   Result<PushFate> look_again(PushFate guessed);
+  PushFate refused_by_server();
   // Whether the branch at the server has what was pushed.
   enum class Has { Yes, No, Unknown };
   Has branch_has() const;
@@ -56,7 +57,8 @@ class Pushing {
   bool server_known_ = false;
   bool unsure_ = false;  // a push of ours got no answer, and it is not settled what it did
   bool stopped_by_hook_ =
-      false;  // by git's words only: for ours, once it is known what became of it
+      false;               // by git's words only: for ours, once it is known what became of it
+  std::string hook_said_;  // by its words only, too
   std::optional<core::Fence> raised_;  // mode once: what the fence becomes with this write
   std::optional<Refused> refused_;
   std::vector<std::string> to_tell_;  // about to be sealed: told when the fence stands

@@ -13,6 +13,7 @@ namespace {
 bool nothing_was_sent(const std::string& talk) {
   constexpr std::string_view kWords[] = {
       "does not support --atomic push",
+      "does not support --signed push",
       "does not support this repository's hash algorithm",
       "does not appear to be a git repository",
       "Could not read from remote repository",
@@ -41,6 +42,16 @@ std::string first_word(std::string_view text) {
 }
 
 }  // namespace
+
+std::string words_of_hook(const std::string& talk) {
+  constexpr std::string_view kRemote = "remote: ";
+  constexpr std::string_view kRefused = "stint: refused: ";
+  for (std::string_view line : split(talk, '\n')) {
+    if (line.starts_with(kRemote)) line.remove_prefix(kRemote.size());
+    if (line.starts_with(kRefused)) return printable(trim(line.substr(kRefused.size())));
+  }
+  return {};
+}
 
 bool only_git_gave_up(const std::string& talk) {
   bool gave_up = false;

@@ -91,6 +91,10 @@ class GitRemote {
   Place place_;
 };
 
+// What the hook of `stint guard install` said, if it refused; empty: it did not. No proof of what
+// was done.
+std::string words_of_hook(const std::string& talk);
+
 // Whether git ended a push without a word of why, as it does when the user's pre-push hook failed.
 // That hook may print anything: no proof of what was sent.
 bool only_git_gave_up(const std::string& talk);

@@ -74,6 +74,7 @@ Result<PushFate> Pushing::settled_past(const PushEnd& fresh) {
     return Error{Code::Failed, cat(quoted(out_.target), ": your pre-push hook refused it (", why_,
                                    "). The branch was not changed.")};
   }
+  if (!hook_said_.empty()) return refused_by_server();
   return Error{Code::Failed, cat(quoted(out_.target), ": the push got no answer (", why_,
                                  "). It did not land and can no longer land: the fence has been "
                                  "moved past it. The branch was not changed; push again")};
@@ -94,6 +95,17 @@ Error Pushing::not_told(std::string_view but) const {
   return {Code::UnknownOutcome,
           cat(quoted(out_.target), ": the push got no answer (", why_, "), and ", but,
               ". Look whether ", here_.oid, " is in the branch before doing anything else")};
+}
+
+// The fence stands where it stood, or was moved past the push: nothing of it has landed.
+PushFate Pushing::refused_by_server() {
+  Refused why = refusal_at(out_.target, standing_);
+  why.verdict = hook_said_.starts_with("stale") ? core::Verdict::Stale : core::Verdict::Foreign;
+  why.offered = push_.pass.token;
+  why.detail = hook_said_;
+  why.condition = Condition::ServerHook;
+  refused_ = std::move(why);
+  return PushFate::Refused;
 }
 
 // Words are no proof: the fence itself says whether it moved.

@@ -31,8 +31,9 @@ struct Pass {
   bool warn = false;
 };
 
-// A condition of the caller's own that does not hold, though the token may be good.
-enum class Condition { None, IfMatch, RequireLive };
+// A condition of the caller's own that does not hold, though the token may be good; or the word of
+// the target's own guard, which is in Refused::detail.
+enum class Condition { None, IfMatch, RequireLive, ServerHook };
 
 // A refusal is an answer, not a fault. Nothing was changed at the target.
 struct Refused {

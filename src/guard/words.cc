@@ -11,6 +11,7 @@ namespace {
 std::string_view cause_of(const Refused& refused) {
   if (refused.condition == Condition::IfMatch) return "mismatch";
   if (refused.condition == Condition::RequireLive) return "not_live";
+  if (refused.condition == Condition::ServerHook) return "server_hook";
   return refused.verdict == core::Verdict::Restored ? "restored" : word(code_of(refused.verdict));
 }
 
@@ -32,6 +33,10 @@ std::string what_happened(const Refused& refused, const Pass& pass) {
   if (refused.condition == Condition::RequireLive) {
     return cat("the lease has run out or is another's, and --require-live was given",
                newest(refused), ". Acquire it anew before reading and writing again");
+  }
+  if (refused.condition == Condition::ServerHook) {
+    return "the hook on the server does not take it. Look whether resource and --fence-ref are "
+           "those that the server's administrator has set";
   }
   switch (refused.verdict) {
     case core::Verdict::Stale:
@@ -80,7 +85,9 @@ Error error_of(const Refused& refused, const Pass& pass) {
   if (refused.offered.issued()) message += cat("token ", refused.offered.number(), " of ");
   message += cat(quoted(pass.resource.text()), ": ", what_happened(refused, pass));
   if (!refused.detail.empty()) message += cat(" (", refused.detail, ")");
-  message += refused.warned ? "." : ". Nothing was changed.";
+  message += refused.warned                               ? "."
+             : refused.condition == Condition::ServerHook ? ". The branch was not changed."
+                                                          : ". Nothing was changed.";
   return {code_of(refused.verdict), std::move(message)};
 }
 

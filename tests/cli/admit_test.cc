@@ -50,6 +50,25 @@ TEST(Admit, AFinishedKeyIsAnsweredWithItsResultAndNotRunAgain) {
 }
 
 // EVIDENCE-OF: G5
+// Neither the gap nor that nothing was run was in the JSON.
+TEST(Admit, WithJsonTheGapAndARepeatAreAnObjectOnStandardError) {
+  const Stint stint;
+  ASSERT_EQ(stint({"acquire", "r"}).out, "1\n");
+  const auto words =
+      admit({"--token", "1", "--key", "k", "--json"}, {"sh", "-c", "echo out; exit 5"});
+  const Finished first = stint(words);
+  EXPECT_EQ(first.exit_code, 5);
+  EXPECT_EQ(first.out, "out\n");
+  EXPECT_TRUE(first.err.starts_with(
+      R"({"admitted":{"name":"deploy","key":"k","token":1,"already":false,"gap_ms":)"))
+      << first.err;
+  const Finished again = stint(words);
+  EXPECT_EQ(again.exit_code, 5);
+  EXPECT_EQ(again.out, "");
+  EXPECT_EQ(again.err,
+            "{\"admitted\":{\"name\":\"deploy\",\"key\":\"k\",\"token\":1,\"already\":true}}\n");
+}
+
 TEST(Admit, AStaleTokenRunsNothingAndAnOvertakenOneDoesNotCount) {
   const Stint stint;
   ASSERT_EQ(stint({"acquire", "r"}).out, "1\n");

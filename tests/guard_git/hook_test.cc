@@ -2,6 +2,7 @@
 // refuses from real clients.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/text.h"
@@ -143,6 +144,38 @@ TEST_F(GitHook, DecidesAsCoreDoesInEveryCell) {
   EXPECT_LT(admitted, cells);
 }
 
+// Without a binding the fence of any resource opens a branch, and the check called that refused.
+TEST_F(GitHook, BranchesThatAnyResourceOpensAreSaidToBeSo) {
+  const auto warned = [&] {
+    const auto lines = guard::probe_git(world.target());
+    EXPECT_TRUE(lines) << lines.error().message;
+    return lines && std::ranges::any_of(*lines, [](const guard::CheckLine& line) {
+             return line.level == guard::CheckLine::Level::Warn &&
+                    line.text.starts_with("binding: any resource's lease opens refs/heads/*");
+           });
+  };
+  const auto install_by = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"guard", "install", world.repository()});
+    const Finished done = world.stint()(more);
+    EXPECT_EQ(done.exit_code, 0) << done.err;
+    return done;
+  };
+  EXPECT_FALSE(warned());
+  EXPECT_NE(install_by({}).err.find("any resource's lease opens refs/heads/*"), std::string::npos);
+  EXPECT_TRUE(warned());
+  const std::string a = world.clone("a");
+  const Finished open = world.stint()({"guard", "check", world.target()});
+  EXPECT_EQ(open.out.find("liars"), std::string::npos) << open.out;
+  // One branch alone leaves the others open.
+  EXPECT_NE(install_by({"--branch", "main", "--resource", "r"}).err.find("opens refs/heads/*"),
+            std::string::npos);
+  EXPECT_TRUE(warned());
+  EXPECT_EQ(json_field(install_by({"--json"}).out, "bound"), "false");
+  EXPECT_EQ(install_by({"--resource", "r"}).err.find("any resource"), std::string::npos);
+  EXPECT_FALSE(warned());
+  EXPECT_EQ(json_field(install_by({"--json"}).out, "bound"), "true");
+}
+
 TEST_F(GitHook, TheCommandBindsABranchToAResource) {
   const Finished done = world.stint()(
       {"guard", "install", world.repository(), "--branch", "main", "--resource", "r"});
@@ -228,6 +261,31 @@ TEST_F(GitHook, LetsStintPushAndRefusesEveryoneElse) {
     EXPECT_EQ(world.main(), before);
     EXPECT_EQ(world.fence(), now);
   }
+}
+
+// It was told as a push without an answer, to be tried again.
+TEST_F(GitHook, AFenceInAnotherPlaceIsRefusedAndSaidSo) {
+  install();
+  const std::string a = world.clone("a");
+  const std::string main = world.main();
+  const Grant grant = world.take("a");
+  const std::vector<std::string> words = {"origin", "main", "--fence-ref", "refs/stint/other/",
+                                          "--json"};
+  const Finished refused = world.push(a, grant, words);
+  EXPECT_EQ(refused.exit_code, 13) << refused.err;
+  EXPECT_NE(refused.err.find("\"cause\":\"server_hook\""), std::string::npos) << refused.err;
+  EXPECT_NE(refused.err.find("refs/heads/main is guarded"), std::string::npos) << refused.err;
+  EXPECT_EQ(world.main(), main);
+  const Finished bound = world.stint()({"guard", "install", world.repository(), "--resource", "r",
+                                        "--fence-ref", "refs/stint/other/"});
+  ASSERT_EQ(bound.exit_code, 0) << bound.err;
+  EXPECT_EQ(world.push(a, grant, words).exit_code, 0);
+  EXPECT_EQ(world.main(), world.head(a));
+  // Said once, it holds for later bindings.
+  ASSERT_EQ(world.stint()({"guard", "install", world.repository(), "--resource", "s"}).exit_code,
+            0);
+  EXPECT_NE(server({"config", "--get-all", "stint.guarded"}).out.find("refs/stint/other/s"),
+            std::string::npos);
 }
 
 TEST_F(GitHook, RefusesForceAlsoWithAGoodFence) {

@@ -137,6 +137,7 @@ TEST_F(GitPushTest, WhatIsConfiguredForPushesByHandDoesNotHappen) {
            {"push.followTags", "true"},
            {"push.pushOption", "the=server takes none"},
            {"push.default", "matching"},
+           {"push.gpgSign", "true"},
            {"push.recurseSubmodules", "only"},
            {"remote.origin.push", "+HEAD:refs/heads/other"}}) {
     ASSERT_EQ(world.git(a, {"config", key, value}).exit_code, 0) << key;
@@ -248,7 +249,7 @@ TEST_F(GitPushTest, AHintThatLiesChangesNothing) {
       world.git(a, {"--git-dir", world.repository(), "cat-file", "-p", "refs/stint/fence/r"}).out;
   text.replace(text.find("token 2"), 7, "token 1");
   for (const auto& entry : std::filesystem::directory_iterator(world.dir().file("a/.git/stint")))
-    write_text(entry.path(), text);
+    write_text(entry.path(), cat(split(read_text(entry.path()), '\n')[0], "\n", text));
   before = refs();
   expect_untouched(world.push(a, first), 13, "token 2");
 }

@@ -3,6 +3,7 @@
 // EVIDENCE-OF: G5
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <iostream>
 #include <mutex>

@@ -40,6 +40,32 @@ TEST(GitTold, WhereGitSaysMoreItIsNotTheHook) {
   EXPECT_FALSE(guard::only_git_gave_up("error: RPC failed; curl 56\n" + gave_up));
 }
 
+TEST(GitTold, APushThatCannotBeSignedWasNotSent) {
+  std::string why;
+  EXPECT_EQ(guard::fate_of_push(
+                128, {}, "fatal: the receiving end does not support --signed push\n", "f", &why),
+            guard::PushFate::Unreached);
+}
+
+TEST(GitTold, WhatTheHookOnTheServerSays) {
+  EXPECT_EQ(guard::words_of_hook("remote: stint: refused: refs/heads/x is guarded   \n"),
+            "refs/heads/x is guarded");
+  EXPECT_EQ(guard::words_of_hook("fatal: x\nstint: refused: stale: token 1\n"), "stale: token 1");
+  EXPECT_EQ(guard::words_of_hook("he said stint: refused: x\n"), "");
+}
+
+// A seal in the history does not know a second write of its token from the first.
+TEST(GitTold, TheFallbackDoesNotTakeModeOnce) {
+  GitWorld world;
+  const std::string a = world.clone("a");
+  const std::string main = world.main();
+  const Finished refused = world.push(
+      a, world.take("a"), {"origin", "main", "--fallback", "seal-commit", "--mode", "once"});
+  EXPECT_EQ(refused.exit_code, 2);
+  expect_words(refused, "--mode once cannot be kept with --fallback seal-commit", "sealed");
+  EXPECT_EQ(world.main(), main);
+}
+
 TEST(GitTold, ASealThatStandsIsNotNothing) {
   GitWorld world;
   const std::string a = world.clone("a");

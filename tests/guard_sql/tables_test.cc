@@ -121,7 +121,9 @@ TEST_F(Tables, GuardEveryPartitionAlsoOneThatComesLater) {
   }
   EXPECT_EQ(with_token("5", "INSERT INTO p2 VALUES (11, 1); UPDATE p3 SET v = 2"), "");
   // TRUNCATE has no row trigger: it is said.
-  EXPECT_EQ(guard_->look().value().problems.size(), 2U);
+  const auto said = guard_->look().value().problems;
+  ASSERT_EQ(said.size(), 2U);
+  EXPECT_NE(said[0].find("TRUNCATE of it is not checked"), std::string::npos) << said[0];
   EXPECT_EQ(protect("p"), 2);
   EXPECT_TRUE(guard_->look().value().problems.empty());
   EXPECT_EQ(admin_.state_of("TRUNCATE p3"), "ST006");
@@ -129,6 +131,20 @@ TEST_F(Tables, GuardEveryPartitionAlsoOneThatComesLater) {
   EXPECT_FALSE(guard_->unprotect("p2"));
   EXPECT_TRUE(guard_->unprotect("p"));
   EXPECT_EQ(admin_.state_of("INSERT INTO p VALUES (1, 1); TRUNCATE p3; DELETE FROM p2"), "");
+}
+
+// It was told as if TRUNCATE alone were open.
+TEST_F(Tables, ThatInheritLaterAreSaidToBeOpen) {
+  admin_.must("CREATE TABLE t (i int)");
+  protect("t");
+  admin_.must("CREATE TABLE child () INHERITS (t)");
+  EXPECT_EQ(admin_.state_of("INSERT INTO child VALUES (1)"), "");
+  const auto state = guard_->look().value();
+  ASSERT_EQ(state.problems.size(), 1U);
+  EXPECT_NE(state.problems[0].find("no write that names it is checked"), std::string::npos)
+      << state.problems[0];
+  EXPECT_EQ(protect("t"), 1);
+  EXPECT_EQ(admin_.state_of("INSERT INTO child VALUES (1)"), "ST006");
 }
 
 TEST_F(Tables, SayWhenATriggerIsDisabled) {

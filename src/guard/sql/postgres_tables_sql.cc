@@ -120,10 +120,13 @@ BEGIN
 END $f$;
 
 CREATE OR REPLACE FUNCTION stint.problems() RETURNS SETOF text LANGUAGE sql STABLE AS $f$
+  -- Row triggers go over to partitions, and not to tables that inherit.
   SELECT pg_catalog.format('%s is a part of %s, which is protected, and has no guard of '
-           'its own: TRUNCATE of it is not checked; protect %s again',
-           f.member, p.relation, p.relation)
+           'its own: %s; protect %s again', f.member, p.relation,
+           CASE WHEN c.relispartition THEN 'TRUNCATE of it is not checked'
+                ELSE 'no write that names it is checked' END, p.relation)
     FROM stint.protections() p, LATERAL stint.family(p.relation) f
+      JOIN pg_catalog.pg_class c ON c.oid = f.member
    WHERE p.statement AND NOT EXISTS (SELECT FROM stint.protections() o
      WHERE o.relation = f.member AND o.statement)
      -- The topmost speaks for all below it.
