@@ -55,6 +55,7 @@ class Worker {
                                    .ttl = request_.ttl,
                                    .start = false,
                                    .reports = request_.reports,
+                                   .starts_later = true,
                                    .will_wait = !request_.until_empty});
       if (!claimed) {
         if (claimed.error().code == Code::Invalid || !trouble(claimed.error())) {

@@ -222,6 +222,32 @@ TEST_F(Work, AWedgedWorkersTreeDoesNotGoOnBesideItsSuccessor) {
   EXPECT_TRUE(next->wait(Millis(20'000)).has_value()) << next->err();
 }
 
+// It waits for its lease several times as long as it may go without progress: it has not begun.
+TEST_F(Work, WaitingForItsLeaseIsNoWantOfProgress) {
+  const std::string id = put("x", {"--progress-timeout", "1s", "--max-attempts", "2"});
+  ASSERT_EQ(stint_({"acquire", "repo", "--ttl", "60s"}).exit_code, 0);
+  const auto waits = start(cat("echo ran $STINT_EPOCH >>", log_),
+                           {"--with", "repo", "--ttl", "6s", "--most", "1"});
+  ASSERT_TRUE(becomes(id, "claimed"));
+  // A janitor looks all the while, until it has taken away what a hand claimed with three times
+  // the limit and never touched.
+  const std::string plain = put("y", {"--progress-timeout", "3s"});
+  ASSERT_EQ(stint_({"queue", "claim", "jobs", "--owner", "hand"}).exit_code, 0);
+  ASSERT_TRUE(wait_until(
+      [&] {
+        stint_({"queue", "claim", "jobs", "--owner", "janitor", "--ttl", "60s"});
+        return item(plain, "owner") == "janitor";
+      },
+      kPatience));
+  EXPECT_EQ(item(id, "state"), "claimed");
+  EXPECT_EQ(item(id, "epoch"), "1");
+  EXPECT_EQ(item(id, "attempt"), "1");
+  ASSERT_EQ(stint_({"revoke", "repo", "--token", "1", "--why", "test"}).exit_code, 0);
+  EXPECT_EQ(code(*waits), 0) << waits->err();
+  EXPECT_EQ(item(id, "state"), "done") << item(id, "why");
+  EXPECT_EQ(log(), "ran 1\n");
+}
+
 TEST_F(Work, WithALeaseEachItemHasATokenAndTwoNeverRunAtOnce) {
   for (int i = 0; i < 4; ++i) put(cat(i));
   const std::string script =
