@@ -196,6 +196,7 @@ int work_command(Session& session) {
           },
       .deadline_moved = [&](MonoTime deadline) { files.deadline(deadline); },
       .say = [&](const std::string& line) { session.report(line); },
+      .item_over = [&] { (*opened)->flush(); },
       .temporary = files.own_files()};
   auto end = queue::work(**queue, (*opened)->leases(), session.clock(), session.random(), *signals,
                          *request, hooks);

@@ -68,6 +68,7 @@ class Worker {
         continue;
       }
       one(std::get<api::ClaimedItem>(*claimed), sent_at);
+      if (hooks_.item_over) hooks_.item_over();
       idle_since_ = clock_.mono();
       look_at_signals();
     }

@@ -189,6 +189,21 @@ TEST_F(Work, AFrozenWorkersEndCountsForNothingOnceAnotherHasClaimed) {
   EXPECT_EQ(item(id, "state"), "done");
 }
 
+// A worker runs for months: what it was refused is on record when it goes on to the next item.
+// EVIDENCE-OF: G8
+TEST_F(Work, ARefusedWordIsInTheLedgerWhileItsWorkerGoesOn) {
+  put("x");
+  const std::string over = stint_.dir().file("over");
+  const auto worker = start(cat("test $STINT_EPOCH = 1 && exec ", stint_program_,
+                                " queue requeue $STINT_ITEM --epoch 1 --why again; echo second >>",
+                                log_, "; until test -e ", over, "; do sleep 0.05; done"));
+  ASSERT_TRUE(logged("second")) << worker->err();
+  EXPECT_EQ(stint_.events({"item_refused_stale"}), 1) << worker->err();
+  worker->signal(SIGTERM);
+  write_text(over, "");
+  EXPECT_EQ(code(*worker), 0) << worker->err();
+}
+
 // Heartbeats go on, nothing moves: the claim ends at the item's progress_timeout.
 TEST_F(Work, AWedgedWorkerLosesItsClaimAndTheSuccessorGetsTheCheckpoint) {
   const std::string id =
