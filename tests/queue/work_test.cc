@@ -88,6 +88,17 @@ TEST_F(Work, FailsOnAnyOtherCodeAndPutsOffOnSeventyFive) {
   EXPECT_EQ(item(later, "attempt"), "0");
 }
 
+// As its help says: of each worker.
+TEST_F(Work, MostCountsTheItemsOfEachWorker) {
+  for (int i = 0; i < 5; ++i) put(cat(i));
+  const auto done = [&] { return stint_.events({"item_completed"}); };
+  EXPECT_EQ(work("exit 0", {"--most", "1"}).exit_code, 0);
+  EXPECT_EQ(done(), 1);
+  EXPECT_EQ(code(*start("exit 0", {"--jobs", "2", "--most", "1"})), 0);
+  EXPECT_EQ(done(), 3);
+  EXPECT_NE(stint_({"work", "--help"}).out.find("with --jobs each worker"), std::string::npos);
+}
+
 TEST_F(Work, ACommandMaySpeakForItself) {
   const std::string id = put("x");
   const Finished done = work(cat("printf result >", log_, "; ", stint_program_,
