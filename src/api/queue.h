@@ -82,6 +82,7 @@ struct ClaimRequest {
   Millis ttl{0};  // zero: the item's own
   bool start = false;
   bool reports = false;
+  bool starts_later = false;  // start() will say when the work begins: no progress is due before
   bool will_wait = false;  // if there is nothing, on watch(): whoever puts something then wakes it
   std::optional<Once> once = std::nullopt;
 };

@@ -101,6 +101,7 @@ std::string to_json(const ClaimRequest& request) {
              ",\"owner\":", json_quoted(request.owner.text()), ",\"claim\":\"", request.claim.hex(),
              "\",\"ttl_ms\":", request.ttl.count(), ",\"start\":", truth_of(request.start),
              ",\"reports\":", truth_of(request.reports),
+             request.starts_later ? ",\"starts_later\":true" : "",
              ",\"will_wait\":", truth_of(request.will_wait), "}");
 }
 

@@ -29,7 +29,7 @@ constexpr std::array<Option, 8> kWorkOptions = {{
     {"--grace", "D", "between SIGTERM and SIGKILL when a claim is lost"},
     {"--until-empty", "", "stop when there is nothing to claim"},
     {"--idle", "D", "stop when there was nothing to claim for this long"},
-    {"--most", "N", "stop after so many items"},
+    {"--most", "N", "stop after so many items; with --jobs each worker after so many"},
 }};
 constexpr std::array<std::string_view, 3> kWorkExamples = {
     "stint work builds -- ./build.sh",
@@ -196,6 +196,7 @@ int work_command(Session& session) {
           },
       .deadline_moved = [&](MonoTime deadline) { files.deadline(deadline); },
       .say = [&](const std::string& line) { session.report(line); },
+      .item_over = [&] { (*opened)->flush(); },
       .temporary = files.own_files()};
   auto end = queue::work(**queue, (*opened)->leases(), session.clock(), session.random(), *signals,
                          *request, hooks);

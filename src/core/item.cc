@@ -87,7 +87,8 @@ ItemDecision claim(const ItemRecord& record, const ClaimItem& bid, const Context
   item.reserved_for = {};
   item.ended_at = std::nullopt;
   change.alive = TimerPlan::start(bid.ttl.count() > 0 ? bid.ttl : before.limits.claim_ttl);
-  change.pace = before.limits.progress_timeout.count() > 0
+  const bool awaited = bid.start || !bid.starts_later;
+  change.pace = awaited && before.limits.progress_timeout.count() > 0
                     ? TimerPlan::start(before.limits.progress_timeout)
                     : TimerPlan::stop();
   return done(std::move(change));

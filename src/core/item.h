@@ -23,6 +23,10 @@
 //        A late release changes nothing.
 //   **** the same epoch with the same digest: done; anything else: lost.
 //
+//   The progress timer runs from the claim on, and anew from start and from each checkpoint. Of a
+//   claim that starts later it runs from start (or the first checkpoint) on: until then nothing is
+//   being done that could stall, and the claim's own timer bounds it.
+//
 //   Every verb of a worker names its epoch: another is lost, and nothing changes. Only a claim and
 //   an operator's verb move the epoch; an operator must name the present one while a claim is live.
 //
@@ -100,7 +104,7 @@ struct Item {
 
 struct ItemTimers {
   Timer alive;  // of the claim
-  Timer pace;   // progress_timeout since the last progress
+  Timer pace;   // progress_timeout since the last progress; none of what has yet to start
   Timer delay;  // Waiting: not before this has fired; of a reservation: its end
 };
 
@@ -122,6 +126,7 @@ struct ClaimItem {
   Millis ttl{0};  // zero: the item's own
   bool start = false;
   bool reports = false;
+  bool starts_later = false;  // StartItem will say when the work begins
 };
 struct StartItem {
   Token epoch;

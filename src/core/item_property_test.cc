@@ -50,6 +50,9 @@ class Play {
     if (claimed) RC_ASSERT(!was_live && before.state == ItemState::Waiting);
     if (std::holds_alternative<TendItem>(verb) && was_live) RC_ASSERT(!d.change);
     if (claimed) epochs_[a.worker] = after.epoch;
+    // Worker 1 starts later: what it has not begun cannot stall.
+    const bool stalled = after.reason == Reason::Stalled && before.reason != Reason::Stalled;
+    if (stalled && before.epoch == epochs_[1]) RC_ASSERT(before.started);
     // G8: whoever changes something in a worker's name has the newest epoch, granted to it.
     if (is_worker(verb) && d.outcome == ItemOutcome::Done) {
       RC_ASSERT(epoch_of(verb) == before.epoch);
@@ -103,7 +106,11 @@ class Play {
     switch (a.kind) {
       case 0:
       case 1:
-      case 2: return ClaimItem{who, ClaimHash(cat("c", ++claims_)), Millis(50)};
+      case 2:
+        return ClaimItem{.owner = who,
+                         .claim = ClaimHash(cat("c", ++claims_)),
+                         .ttl = Millis(50),
+                         .starts_later = a.worker == 1};
       case 3: return StartItem{epoch, a.worker == 0};
       case 4: return RenewItem{epoch, Millis(50)};
       case 5: return CheckpointItem{epoch, "m"};

@@ -219,6 +219,41 @@ TEST(ItemClaim, AReservationIsForItsOwnerUntilItLapses) {
   EXPECT_EQ(said(decide(record, ann, kContext)), "done claimed e4");
 }
 
+// Who waits for something before the work begins has nothing to report yet.
+TEST(ItemClaim, ThatStartsLaterHasNoPaceUntilThen) {
+  for (unsigned bits = 0; bits < 8; ++bits) {
+    const bool start = (bits & 1U) != 0;
+    const bool later = (bits & 2U) != 0;
+    ItemRecord record = in(ItemState::Waiting);
+    record.item.limits.progress_timeout = (bits & 4U) != 0 ? Millis(70) : Millis(0);
+    const Millis pace = record.item.limits.progress_timeout;
+    const ClaimItem bid{.owner = who("bob"),
+                        .claim = ClaimHash("bb"),
+                        .ttl = kTtl,
+                        .start = start,
+                        .starts_later = later};
+    const ItemDecision claimed = decide(record, bid, kContext);
+    ASSERT_TRUE(claimed.change);
+    const bool runs = pace.count() > 0 && (start || !later);
+    EXPECT_EQ(claimed.change->pace.op, runs ? TimerPlan::Op::Start : TimerPlan::Op::Stop) << bits;
+    // However long it waits: only its claim can run out.
+    record = {claimed.change->item, timers_after(record.timers, *claimed.change, kTtl)};
+    EXPECT_EQ(record.timers.pace.state == TimerState::Running, runs) << bits;
+    EXPECT_TRUE(live(record));
+    if (start) continue;
+    for (const ItemVerb& verb :
+         {ItemVerb(StartItem{Token(4)}), ItemVerb(CheckpointItem{Token(4), "m"})}) {
+      const ItemDecision begun = decide(record, verb, kContext);
+      ASSERT_TRUE(begun.change);
+      EXPECT_TRUE(begun.change->item.started);
+      EXPECT_EQ(begun.change->pace.length, pace) << bits;
+      const bool begins = begun.change->pace.op == TimerPlan::Op::Start;
+      EXPECT_EQ(begins, pace.count() > 0) << bits;
+    }
+    EXPECT_EQ(decide(record, RenewItem{Token(4)}, kContext).change->pace.op, TimerPlan::Op::Keep);
+  }
+}
+
 TEST(ItemRenew, NeedsARunningTimerAndProgress) {
   ItemRecord record = in(ItemState::Claimed);
   record.timers.alive = fired();

@@ -258,7 +258,8 @@ Result<std::optional<api::ClaimAnswer>> DirQueue::try_claim(const QueueFolder& f
                             .claim = request.claim.hash(),
                             .ttl = request.ttl,
                             .start = request.start,
-                            .reports = request.reports};
+                            .reports = request.reports,
+                            .starts_later = request.starts_later};
   const core::ItemDecision decision =
       core::decide(seen->record, bid, {.floor = seen->next, .now_wall = seen->now});
   if (!decision.change) return Answer();
@@ -267,11 +268,11 @@ Result<std::optional<api::ClaimAnswer>> DirQueue::try_claim(const QueueFolder& f
   const std::uint64_t epoch = item.epoch.number();
   const std::string about = cat("about/", place->suffix, "/e", epoch, ".");
   folder.make(cat("claimed/", worker_folder(request.owner)));
-  int error = folder.write(cat(about, "claim.", chance),
-                           encode({{"owner", request.owner.text()},
-                                   {"reason", std::string(core::word(item.reason))},
-                                   {"ttl_ms", cat(decision.change->alive.length.count())}}),
-                           nonce());
+  Notes note = {{"owner", request.owner.text()},
+                {"reason", std::string(core::word(item.reason))},
+                {"ttl_ms", cat(decision.change->alive.length.count())}};
+  if (request.starts_later) note.emplace("starts", "later");
+  int error = folder.write(cat(about, "claim.", chance), encode(note), nonce());
   const std::string to = target_of(*seen, *decision.change, chance);
   if (error == 0) error = folder.rename(place->path, to);
   if (error == ENOENT) {

@@ -145,6 +145,19 @@ void add_claim(const QueueFolder& folder, const Place& place, const NotesByEpoch
   }
 }
 
+// Counted from the newest of claim, start and checkpoint.
+Timer pace_of(const QueueFolder& folder, const Place& place, const core::Item& item, WallTime now) {
+  const Millis timeout = item.limits.progress_timeout;
+  if (timeout.count() <= 0) return {};
+  std::optional<WallTime> last = item.claimed_at;
+  for (const char* what : {"start", "progress"}) {
+    if (const auto at = folder.changed(note_path(place, place.epoch.number(), what))) {
+      last = std::max(last.value_or(wall_of(*at)), wall_of(*at));
+    }
+  }
+  return timer_until(now, last.value_or(now) + timeout, timeout);
+}
+
 }  // namespace
 
 // The notes say which epochs there may have been: the highest is tried first. Nothing is found of
@@ -220,16 +233,8 @@ Result<DirQueue::Seen> DirQueue::seen_of(const QueueFolder& folder, const core::
     const auto ttl = parse_digits(claim ? text_of(*claim, "ttl_ms") : "");
     timers.alive = timer_until(seen.now, wall_from_ms(*place.time_ms),
                                ttl ? Millis(static_cast<std::int64_t>(*ttl)) : limits->claim_ttl);
-    if (limits->progress_timeout.count() > 0) {
-      std::optional<WallTime> last = item.claimed_at;
-      for (const char* what : {"start", "progress"}) {
-        if (const auto at = folder.changed(note_path(place, place.epoch.number(), what))) {
-          last = std::max(last.value_or(wall_of(*at)), wall_of(*at));
-        }
-      }
-      timers.pace = timer_until(seen.now, last.value_or(seen.now) + limits->progress_timeout,
-                                limits->progress_timeout);
-    }
+    const bool to_start = claim && text_of(*claim, "starts") == "later" && !item.started;
+    if (!to_start) timers.pace = pace_of(folder, place, item, seen.now);
   } else if (place.time_ms) {
     timers.delay = timer_until(seen.now, wall_from_ms(*place.time_ms), Millis(0));
   }

@@ -55,6 +55,7 @@ class Worker {
                                    .ttl = request_.ttl,
                                    .start = false,
                                    .reports = request_.reports,
+                                   .starts_later = true,
                                    .will_wait = !request_.until_empty});
       if (!claimed) {
         if (claimed.error().code == Code::Invalid || !trouble(claimed.error())) {
@@ -67,6 +68,7 @@ class Worker {
         continue;
       }
       one(std::get<api::ClaimedItem>(*claimed), sent_at);
+      if (hooks_.item_over) hooks_.item_over();
       idle_since_ = clock_.mono();
       look_at_signals();
     }

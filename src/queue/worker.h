@@ -40,6 +40,8 @@ struct WorkHooks {
       environment;
   std::function<void(MonoTime deadline)> deadline_moved;
   std::function<void(const std::string&)> say;
+  // After each item: what was counted on the way is written down.
+  std::function<void()> item_over = {};
   std::vector<std::string> temporary = {};  // files that go with the work, also if we are killed
 };
 

@@ -221,6 +221,7 @@ const std::string_view kSchemas = R"({
 "ClaimRequest":{"type":"object","required":["queue"],"additionalProperties":false,
  "properties":{"queue":{"type":"string"},"owner":{"type":"string"},"claim":{"type":"string"},
  "ttl_ms":{"type":"integer"},"start":{"type":"boolean"},"reports":{"type":"boolean"},
+ "starts_later":{"type":"boolean","description":"progress_timeout counts from 'start' on"},
  "will_wait":{"type":"boolean"},"wait_ms":{"type":"integer"}}},
 "ClaimAnswer":{"type":"object","required":["item"],
  "properties":{"item":{"oneOf":[{"$ref":"#/components/schemas/Item"},{"type":"null"}]},

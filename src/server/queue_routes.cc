@@ -249,6 +249,7 @@ Result<ItemBid> read_item_bid(Request& request) {
   const Millis ttl = in.millis("ttl_ms");
   const bool start = in.flag("start");
   const bool reports = in.flag("reports");
+  const bool starts_later = in.flag("starts_later");
   const bool will_wait = in.flag("will_wait");
   const Millis wait = in.millis("wait_ms");
   if (label.empty() && !request.caller.key) in.fail("'owner' is missing");
@@ -266,6 +267,7 @@ Result<ItemBid> read_item_bid(Request& request) {
                            .ttl = ttl,
                            .start = start,
                            .reports = reports,
+                           .starts_later = starts_later,
                            .will_wait = will_wait || wait.count() > 0,
                            .once = request.once},
                  .wait = wait};

@@ -216,7 +216,8 @@ Result<api::ClaimAnswer> QueueService::claim(const api::ClaimRequest& request) {
                             .claim = request.claim.hash(),
                             .ttl = request.ttl,
                             .start = request.start,
-                            .reports = request.reports};
+                            .reports = request.reports,
+                            .starts_later = request.starts_later};
   bool looked_everywhere = false;
   bool bell = false;
   int pages = 0;

@@ -59,8 +59,14 @@ void QueueDifferential::claim_both(SeededRandom& random) {
   tend_both();
   const Claim claim = client_.base.claim();
   const Owner who = owner(random.below(2) == 0 ? "ann" : "bob");
-  const core::ItemDecision law = model_->play(core::ClaimItem{who, claim.hash(), kHour});
-  const auto answer = queue_.claim({queue_name(queue_text_), who, claim, kHour});
+  const bool later = random.below(2) == 0;
+  const core::ItemDecision law = model_->play(
+      core::ClaimItem{.owner = who, .claim = claim.hash(), .ttl = kHour, .starts_later = later});
+  const auto answer = queue_.claim({.queue = queue_name(queue_text_),
+                                    .owner = who,
+                                    .claim = claim,
+                                    .ttl = kHour,
+                                    .starts_later = later});
   ASSERT_TRUE(answer.has_value()) << answer.error().message;
   const bool yes = std::holds_alternative<api::ClaimedItem>(*answer);
   EXPECT_EQ(line(yes, core::ItemCause::None, show(*id_).item),

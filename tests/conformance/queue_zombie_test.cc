@@ -208,6 +208,37 @@ TEST_P(QueueZombies, NoProgressEndsAClaimAndTheSuccessorGetsTheCheckpoint) {
   EXPECT_EQ(state(id), ItemState::Done);
 }
 
+// What waits for something else before it begins is not wedged. Whoever claims without a word about
+// its start is watched from the claim on.
+TEST_P(QueueZombies, AClaimThatStartsLaterStallsOnlyOnceItHasStarted) {
+  core::ItemLimits limits = always();
+  limits.progress_timeout = brief() * 2;
+  const auto id = put("x", limits);
+  const auto answer = queue_.claim({.queue = queue_name("builds"),
+                                    .owner = owner("ann"),
+                                    .claim = client_.base.claim(),
+                                    .ttl = kHour,
+                                    .starts_later = true});
+  ASSERT_TRUE(answer.has_value());
+  ASSERT_TRUE(std::holds_alternative<api::ClaimedItem>(*answer));
+  const api::ItemRef mine = ref(std::get<api::ClaimedItem>(*answer));
+  put("y", limits);
+  const auto plain = claim("bob");
+  ASSERT_TRUE(plain);
+  EXPECT_TRUE(site_->eventually(
+      [&] { return lost(queue_.renew(ref(*plain), kHour)) == ItemCause::Stalled; }));
+  // The other one is older.
+  ASSERT_TRUE(queue_.tend(queue_name("builds")));
+  EXPECT_EQ(state(plain->item.id), ItemState::Waiting);
+  EXPECT_EQ(state(id), ItemState::Claimed);
+  EXPECT_TRUE(done(queue_.renew(mine, kHour)));
+  ASSERT_TRUE(done(queue_.start(mine, false)));
+  EXPECT_TRUE(
+      site_->eventually([&] { return lost(queue_.renew(mine, kHour)) == ItemCause::Stalled; }));
+  EXPECT_TRUE(wait_for(id, ItemState::Waiting));
+  EXPECT_EQ(show(id).item.attempts, 1U);
+}
+
 // ---- the operator
 
 // EVIDENCE-OF: G8

@@ -5,6 +5,7 @@
 //   queue_player work URL JOURNAL SEED WORKERS    until JOURNAL.stop is there
 //   queue_player left URL             how many are waiting or claimed
 //   queue_player dump URL             every item: id state epoch parent follow-ups why
+//   queue_player stale URL            the ledger's lines of refused verbs: id epoch count
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "app/opened.h"
+#include "base/mutex.h"
 #include "base/text.h"
 #include "os/clock.h"
 #include "os/files.h"
@@ -66,8 +68,11 @@ class Journal {
 
 class Player {
  public:
-  Player(api::Queue& queue, const Journal& journal, std::uint64_t seed, int number)
+  Player(api::Queue& queue, app::Opened& opened, Mutex& telling, const Journal& journal,
+         std::uint64_t seed, int number)
       : queue_(queue),
+        opened_(opened),
+        telling_(telling),
         journal_(journal),
         random_(seed * 100 + static_cast<std::uint64_t>(number)),
         owner_(Owner::parse(cat("worker-", number)).value()) {}
@@ -89,7 +94,8 @@ class Player {
     const api::ItemRef ref{claimed.item.id, claimed.item.item.epoch};
     const std::uint64_t dice = random_.below(100);
     if (dice < 3) return;  // says nothing: its claim runs out, not started
-    if (!good(queue_.start(ref, dice % 2 == 0))) return;
+    const auto started = queue_.start(ref, dice % 2 == 0);
+    if (!good(started)) return tell("start", ref, started);
     if (dice < 6) return;  // started, and gone
     if (dice < 12) tell("checkpoint", ref, queue_.checkpoint(ref, cat("at ", dice), "data"));
     if (dice < 15) return tell("fail", ref, queue_.fail(ref, "dice", {}));
@@ -112,12 +118,18 @@ class Player {
     if (good(answer)) return journal_.note(cat(what, " ", name));
     if (answer) {
       const auto cause = std::get<api::ItemLost>(*answer).cause;
+      // In the ledger first: a process that is killed here has told nothing that is not there. One
+      // at a time, since a flush writes what others have counted, too.
+      const MutexLock lock(telling_);
+      opened_.flush();
       return journal_.note(cat("stale ", name, " ", what, " ", core::word(cause)));
     }
     journal_.note(cat("fault ", name, " ", what, " ", word(answer.error().code)));
   }
 
   api::Queue& queue_;
+  app::Opened& opened_;
+  Mutex& telling_;
   const Journal& journal_;
   SeededRandom random_;
   os::SystemRandom chance_;
@@ -128,9 +140,11 @@ int work(api::Queue& queue, app::Opened& opened, const std::vector<std::string>&
   const Journal journal(words[3]);
   const auto seed = parse_digits(words[4]).value_or(1);
   const auto workers = static_cast<int>(parse_digits(words[5]).value_or(8));
+  Mutex telling;
   std::vector<std::thread> threads;
   for (int i = 0; i < workers; ++i) {
-    threads.emplace_back([&, i] { Player(queue, journal, seed, i).run(words[3] + ".stop"); });
+    threads.emplace_back(
+        [&, i] { Player(queue, opened, telling, journal, seed, i).run(words[3] + ".stop"); });
   }
   for (std::thread& thread : threads) thread.join();
   opened.flush();
@@ -147,6 +161,23 @@ int dump(api::Queue& queue) {
                 one.parent.empty() ? "-" : one.parent.c_str(),
                 one.labels.empty() ? "0" : one.labels.front().c_str(),
                 one.item.why.empty() ? "-" : one.item.why.c_str());
+  }
+  return 0;
+}
+
+int stale(api::Events& events) {
+  constexpr std::size_t kKept = 100'000;  // by default
+  auto found = events.list({.after = {}, .prefix = "play-", .limit = kKept});
+  if (!found) return 1;
+  if (found->size() == kKept) return 3;  // the oldest may be gone
+  for (const api::Event& event : *found) {
+    if (event.kind != "item_refused_stale") continue;
+    std::int64_t count = 1;
+    for (const auto& [name, value] : event.details) {
+      if (name == "count") count = std::get<std::int64_t>(value);
+    }
+    std::printf("%s %llu %lld\n", event.resource.c_str(),
+                static_cast<unsigned long long>(event.token), static_cast<long long>(count));
   }
   return 0;
 }
@@ -178,6 +209,7 @@ int main_of(const std::vector<std::string>& words) {
     std::printf("%zu\n", counts->waiting + counts->claimed);
     return 0;
   }
+  if (words[1] == "stale") return stale((*opened)->events());
   return words[1] == "dump" ? dump(queue) : work(queue, **opened, words);
 }
 

@@ -88,6 +88,17 @@ TEST_F(Work, FailsOnAnyOtherCodeAndPutsOffOnSeventyFive) {
   EXPECT_EQ(item(later, "attempt"), "0");
 }
 
+// As its help says: of each worker.
+TEST_F(Work, MostCountsTheItemsOfEachWorker) {
+  for (int i = 0; i < 5; ++i) put(cat(i));
+  const auto done = [&] { return stint_.events({"item_completed"}); };
+  EXPECT_EQ(work("exit 0", {"--most", "1"}).exit_code, 0);
+  EXPECT_EQ(done(), 1);
+  EXPECT_EQ(code(*start("exit 0", {"--jobs", "2", "--most", "1"})), 0);
+  EXPECT_EQ(done(), 3);
+  EXPECT_NE(stint_({"work", "--help"}).out.find("with --jobs each worker"), std::string::npos);
+}
+
 TEST_F(Work, ACommandMaySpeakForItself) {
   const std::string id = put("x");
   const Finished done = work(cat("printf result >", log_, "; ", stint_program_,
@@ -189,6 +200,21 @@ TEST_F(Work, AFrozenWorkersEndCountsForNothingOnceAnotherHasClaimed) {
   EXPECT_EQ(item(id, "state"), "done");
 }
 
+// A worker runs for months: what it was refused is on record when it goes on to the next item.
+// EVIDENCE-OF: G8
+TEST_F(Work, ARefusedWordIsInTheLedgerWhileItsWorkerGoesOn) {
+  put("x");
+  const std::string over = stint_.dir().file("over");
+  const auto worker = start(cat("test $STINT_EPOCH = 1 && exec ", stint_program_,
+                                " queue requeue $STINT_ITEM --epoch 1 --why again; echo second >>",
+                                log_, "; until test -e ", over, "; do sleep 0.05; done"));
+  ASSERT_TRUE(logged("second")) << worker->err();
+  EXPECT_EQ(stint_.events({"item_refused_stale"}), 1) << worker->err();
+  worker->signal(SIGTERM);
+  write_text(over, "");
+  EXPECT_EQ(code(*worker), 0) << worker->err();
+}
+
 // Heartbeats go on, nothing moves: the claim ends at the item's progress_timeout.
 TEST_F(Work, AWedgedWorkerLosesItsClaimAndTheSuccessorGetsTheCheckpoint) {
   const std::string id =
@@ -220,6 +246,32 @@ TEST_F(Work, AWedgedWorkersTreeDoesNotGoOnBesideItsSuccessor) {
   ASSERT_TRUE(logged("begun 2"));
   EXPECT_TRUE(wedged->wait(Millis(20'000)).has_value()) << wedged->err();
   EXPECT_TRUE(next->wait(Millis(20'000)).has_value()) << next->err();
+}
+
+// It waits for its lease several times as long as it may go without progress: it has not begun.
+TEST_F(Work, WaitingForItsLeaseIsNoWantOfProgress) {
+  const std::string id = put("x", {"--progress-timeout", "1s", "--max-attempts", "2"});
+  ASSERT_EQ(stint_({"acquire", "repo", "--ttl", "60s"}).exit_code, 0);
+  const auto waits = start(cat("echo ran $STINT_EPOCH >>", log_),
+                           {"--with", "repo", "--ttl", "6s", "--most", "1"});
+  ASSERT_TRUE(becomes(id, "claimed"));
+  // A janitor looks all the while, until it has taken away what a hand claimed with three times
+  // the limit and never touched.
+  const std::string plain = put("y", {"--progress-timeout", "3s"});
+  ASSERT_EQ(stint_({"queue", "claim", "jobs", "--owner", "hand"}).exit_code, 0);
+  ASSERT_TRUE(wait_until(
+      [&] {
+        stint_({"queue", "claim", "jobs", "--owner", "janitor", "--ttl", "60s"});
+        return item(plain, "owner") == "janitor";
+      },
+      kPatience));
+  EXPECT_EQ(item(id, "state"), "claimed");
+  EXPECT_EQ(item(id, "epoch"), "1");
+  EXPECT_EQ(item(id, "attempt"), "1");
+  ASSERT_EQ(stint_({"revoke", "repo", "--token", "1", "--why", "test"}).exit_code, 0);
+  EXPECT_EQ(code(*waits), 0) << waits->err();
+  EXPECT_EQ(item(id, "state"), "done") << item(id, "why");
+  EXPECT_EQ(log(), "ran 1\n");
 }
 
 TEST_F(Work, WithALeaseEachItemHasATokenAndTwoNeverRunAtOnce) {

@@ -163,6 +163,30 @@ TEST_F(Cron, AFileWithQueuesAloneIsTended) {
   EXPECT_NE(done.err.find("looking after the queues alone"), std::string::npos) << done.err;
 }
 
+// Nobody claims and nobody works: the janitor inside settles what ran out.
+TEST_F(Cron, SettlesTheClaimsOfItsQueuesThatRanOut) {
+  jobs("[queue.mail]\n");
+  ASSERT_EQ(stint_({"cron", file(), "--once"}).exit_code, 0);
+  const auto put = [&] { return std::string(trim(stint_({"queue", "put", "mail", "x"}).out)); };
+  const auto item = [&](const std::string& id, const std::string& field) {
+    return json_field(stint_({"queue", "show", id, "--json"}).out, field);
+  };
+  const std::string begun = put();
+  ASSERT_EQ(stint_({"queue", "claim", "mail", "--ttl", "1s", "--started"}).exit_code, 0);
+  const std::string untouched = put();
+  ASSERT_EQ(stint_({"queue", "claim", "mail", "--ttl", "1s"}).exit_code, 0);
+  ASSERT_EQ(item(untouched, "state"), "claimed");
+  Child child(cron());
+  EXPECT_TRUE(until([&] { return item(begun, "state") == "parked"; })) << child.err();
+  EXPECT_TRUE(until([&] { return item(untouched, "state") == "waiting"; })) << child.err();
+  EXPECT_EQ(item(begun, "by"), "janitor");
+  EXPECT_EQ(item(begun, "reason"), "expired");
+  EXPECT_EQ(item(untouched, "attempt"), "1");
+  EXPECT_EQ(stint_.events({"item_parked", begun}), 1);
+  EXPECT_EQ(stint_.events({"item_requeued", untouched}), 1);
+  end(child);
+}
+
 TEST_F(Cron, AWrongFileIsToldWithLineAndColumn) {
   struct Bad {
     std::string text;

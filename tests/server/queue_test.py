@@ -179,6 +179,17 @@ class QueueServer(TestCase):
         until(lambda: state(again) == 'waiting', 'it is to be claimed again')
         until(lambda: state(parked) == 'parked', 'it is parked')
 
+    def test_a_claim_that_starts_later_is_not_stalled_before(self):
+        one, other = (self.put('later', limits={'progress_timeout_ms': 300, 'requeue': 'always'}) for _ in range(2))
+        bid = {'queue': 'later', 'owner': 'w', 'ttl_ms': 60_000}
+        self.assertEqual(self.c.post('/v1/queues/claim', {**bid, 'starts_later': True}).json['item']['id'], one)
+        self.assertEqual(self.c.post('/v1/queues/claim', bid).json['item']['id'], other)
+        item = lambda one: self.c.get(f'/v1/queues/item?id={one}').json
+        until(lambda: item(other)['state'] == 'waiting', 'the one that said nothing of a start has stalled')
+        self.assertEqual((item(one)['state'], item(one)['epoch'], item(one)['live']), ('claimed', 1, True))
+        self.c.post('/v1/queues/start', {'id': one, 'epoch': 1})
+        until(lambda: item(one)['state'] == 'waiting', 'it has started, and stalled')
+
     def test_pages_are_whole(self):
         ids = {self.put('pages', str(i)) for i in range(7)}
         first = self.c.post('/v1/queues/claim', {'queue': 'pages', 'owner': 'w'}).json['item']['id']
