@@ -244,10 +244,15 @@ void Metrics::denied(std::string_view reason) {
   count("stint_refusals_total", std::string(reason));
 }
 
-std::size_t Metrics::held_with(const std::string& key, const std::vector<std::string>& wanted) {
+std::shared_ptr<Metrics::Places> Metrics::reserve(const std::string& key,
+                                                  std::vector<std::string> wanted,
+                                                  std::size_t most) {
   const MonoTime now = clock_.mono();
-  const MutexLock lock(mutex_);
-  return held_.count_with(key, wanted, now);
+  {
+    const MutexLock lock(mutex_);
+    if (!held_.reserve(key, wanted, most, now)) return nullptr;
+  }
+  return std::make_shared<Places>(*this, key, std::move(wanted));
 }
 
 std::string Metrics::text(const Facts& facts) {
