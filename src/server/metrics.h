@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/events.h"
 #include "api/lease.h"
 #include "api/queue.h"
 #include "base/mutex.h"
@@ -46,7 +47,7 @@ class Metrics {
   void fenced(core::Verdict verdict);
   void answered(int status);
   void denied(std::string_view reason);
-  void event(std::string_view kind);
+  void event(const api::Event& event);  // that a client has told
   void slot_ended(core::SlotState state);
 
   Histogram store_time;    // how long a call of the store took
