@@ -314,9 +314,9 @@ std::string Opened::caveat() const {
 void Opened::flush() {
   if (ledger_) ledger_->flush();
 }
-Status Opened::sweep() {
-  if (client_) return {};
-  return service::sweep_once(*store_);
+Result<std::string> Opened::sweep(const std::string& after) {
+  if (client_) return std::string();
+  return service::sweep_once(*store_, after);
 }
 
 Result<Accepted> accept_restored(const OpenOptions& options, const Clock& clock, Random& random,

@@ -74,8 +74,9 @@ class Opened {
   store::Store* bare() { return store_.get(); }
   // Refusals that were counted are written now, apart from any answer.
   void flush();
-  // Removes answers to requests whose time is over (service/once_records.h). Now and then.
-  Status sweep();
+  // Removes answers to requests whose time is over (service/once_records.h), now and then: one
+  // page of them, from `after` on. The answer: where to go on; empty: at the end.
+  Result<std::string> sweep(const std::string& after);
 
  private:
   Status connect(const OpenOptions& options, const Clock& clock, Random& random);

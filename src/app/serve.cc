@@ -21,6 +21,7 @@ namespace {
 constexpr Millis kTick{2000};           // refusals that were counted are written
 constexpr Millis kLookAtFiles{15'000};  // certificates that were replaced are read
 constexpr Millis kSweep{600'000};       // old answers are removed
+constexpr Millis kSweepAtATime{200};    // of a tick: signals and the watchdog do not wait for it
 
 // What the TLS files hold now; empty where one cannot be read.
 std::string digest_of(const net::http::ServerTls& tls) {
@@ -53,10 +54,7 @@ class Caretaker {
       const std::string present = digest_of(run_.serve.tls);
       if (!present.empty() && present != digest_) reload();
     }
-    if (now - swept_ >= kSweep) {
-      swept_ = now;
-      if (auto done = opened_.sweep(); !done) run_.say(cat("sweeping: ", done.error().message));
-    }
+    sweep(now);
   }
 
   void reload() {
@@ -69,6 +67,17 @@ class Caretaker {
   }
 
  private:
+  // A page is one commit; what is not done by then is for the next tick.
+  void sweep(MonoTime now) {
+    if (sweep_from_.empty() && now - swept_ < kSweep) return;
+    swept_ = now;
+    do {
+      auto next = opened_.sweep(sweep_from_);
+      if (!next) run_.say(cat("sweeping: ", next.error().message));
+      sweep_from_ = next ? *next : "";
+    } while (!sweep_from_.empty() && clock_.mono() - now < kSweepAtATime);
+  }
+
   // Its trouble is said once, and so is its end. `stint doctor` through the server tells it, too.
   void look_at_store() {
     const auto* store = dynamic_cast<const store::Troubled*>(opened_.bare());
@@ -87,6 +96,7 @@ class Caretaker {
   std::string trouble_;  // of the store, as it was said
   MonoTime looked_{};
   MonoTime swept_{};
+  std::string sweep_from_;  // the last that was looked at; empty: all were
 };
 
 // A few descriptors are kept for the store and the log.

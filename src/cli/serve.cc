@@ -30,9 +30,10 @@ constexpr std::array<Option, 19> kServeOptions = {{
     {"--max-header", "BYTES", "longest head of a request (default 16384)"},
     {"--rate", "N", "requests a second and key (default: any)"},
     {"--max-leases", "N", "leases of one key held at a time through this server (default: any)"},
-    {"--header-timeout", "D", "for the whole head of a request (default 10s)"},
+    {"--header-timeout", "D",
+     "for the whole head of a request, and until a connection's first (default 10s)"},
     {"--body-timeout", "D",
-     "without a byte of a request's body, or of our answer taken (default 30s)"},
+     "without a byte of a body, or of our answer taken; four times that for a body (default 30s)"},
     {"--idle-timeout", "D", "between two requests of a connection (default 5m)"},
     {"--store-threads", "N", "calls of the store at a time (default 32)"},
     {"--drain", "D", "when told to stop: how long for what is under way (default 30s)"},
@@ -114,6 +115,10 @@ Status read_limits(const Given& given, app::ServeRun& run) {
         std::pair{"--idle-timeout", &limits.http.idle_time}, std::pair{"--drain", &run.drain}}) {
     if (auto ok = given.duration(option, *place); !ok) return ok;
   }
+  // Who has said nothing yet, and who trickles, is not waited for: a body is small here.
+  constexpr int kWholeBody = 4;
+  limits.http.first_time = limits.http.head_time;
+  limits.http.request_time = kWholeBody * limits.http.stall_time;
   constexpr std::size_t kMostThreads = 256;
   if (limits.store_threads > kMostThreads) return invalid("--store-threads is at most 256");
   return {};

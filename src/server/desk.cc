@@ -360,18 +360,21 @@ void Desk::take_body(const VisitPtr& visit, const std::string& body) {
   run(visit, request);
 }
 
-bool Desk::over_its_limit(const Caller& caller, const Bid& bid) {
+// Before it is asked for, not when it is granted: those that are asked for at once count, too, and
+// so does who waits.
+bool Desk::take_places(Visit& visit, const Bid& bid) {
   const std::size_t most = serve_.limits.resources;
-  if (most == 0 || !caller.key) return false;
+  if (most == 0 || !visit.caller.key) return true;
   std::vector<std::string> wanted;
   for (const ResourceName& one : bid.resources) wanted.push_back(one.text());
-  return metrics_.held_with(caller.name(), wanted) > most;
+  visit.places = metrics_.reserve(visit.caller.name(), std::move(wanted), most);
+  return visit.places != nullptr;
 }
 
 void Desk::run_acquire(const VisitPtr& visit, const std::shared_ptr<Request>& request) {
   auto bid = read_bid(*request);
   if (!bid) return finish(visit, fault_answer(bid.error()));
-  if (over_its_limit(visit->caller, *bid)) {
+  if (!take_places(*visit, *bid)) {
     metrics_.denied("limit");
     return finish(visit,
                   error_answer(429,
@@ -415,6 +418,8 @@ void Desk::finish(const VisitPtr& visit, Answer answer) {
   metrics_.answered(answer.status);
   metrics_.request_time.observe(clock_.mono() - visit->began);
   note(*visit, answer.status);
+  // A grant is noted by now; who was refused may ask again at once.
+  visit->places.reset();
   visit->call->answer(std::move(answer));
 }
 

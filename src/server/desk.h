@@ -51,7 +51,8 @@ class Desk final : public Server, public net::http::Handler {
   void serve_metrics(const VisitPtr& visit);
   // The janitor: no server leads, each looks after all queues, at its own pace.
   void tend_in(Millis time);
-  bool over_its_limit(const Caller& caller, const Bid& bid);
+  // False: its key would hold too many with these.
+  bool take_places(Visit& visit, const Bid& bid);
   void run_acquire(const VisitPtr& visit, const std::shared_ptr<Request>& request);
   std::optional<std::string> read_once(const VisitPtr& visit, Request& request,
                                        const std::string& body) const;

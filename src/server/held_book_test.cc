@@ -33,6 +33,26 @@ TEST(HeldBook, ARenewalMovesTheEndAndAnotherGrantTheKey) {
   EXPECT_EQ(book.count_with("other", {}, held_at(200)), 0U);
 }
 
+TEST(HeldBook, WhatIsAskedForTakesAPlaceUntilItIsGivenUp) {
+  HeldBook book;
+  EXPECT_TRUE(book.reserve("k", {"a"}, 2, held_at(0)));
+  EXPECT_TRUE(book.reserve("k", {"b"}, 2, held_at(0)));
+  EXPECT_TRUE(book.reserve("k", {"b"}, 2, held_at(0)));  // the same twice is one place
+  EXPECT_FALSE(book.reserve("k", {"c"}, 2, held_at(0)));
+  EXPECT_TRUE(book.reserve("other", {"c"}, 2, held_at(0)));
+  book.give_up("k", {"b"});
+  EXPECT_FALSE(book.reserve("k", {"c"}, 2, held_at(0)));
+  book.give_up("k", {"b"});
+  book.note("a", "k", held_at(100), held_at(1));  // granted: still one place
+  EXPECT_TRUE(book.reserve("k", {"c"}, 2, held_at(1)));
+  book.give_up("k", {"a"});
+  EXPECT_EQ(book.count_with("k", {}, held_at(1)), 2U);
+  book.give_up("k", {"c"});
+  EXPECT_EQ(book.count_with("k", {}, held_at(1)), 1U);
+  book.give_up("k", {"c"});
+  EXPECT_EQ(book.count_with("k", {}, held_at(100)), 0U);
+}
+
 TEST(HeldBook, ManyOwnersThatComeAndGoLeaveNothing) {
   HeldBook book;
   for (int i = 0; i < 10'000; ++i) {

@@ -225,7 +225,7 @@ Answer record_event(Request& request) {
   auto done = target.empty() ? request.events().record(*event)
                              : request.events().record_refusal(*event, target);
   if (!done) return fault_answer(done.error());
-  request.metrics.event(event->kind);
+  request.metrics.event(*event);
   return ok("{\"recorded\":true}");
 }
 

@@ -25,17 +25,40 @@ constexpr std::array<Family, 10> kFamilies = {{
     {"stint_releases_total", "", "Leases that their holders ended."},
     {"stint_lost_leases_total", "cause", "Answers that a lease is lost, by cause."},
     {"stint_takeovers_total", "", "Grants of a lease whose last holder had not released it."},
-    {"stint_stale_writes_refused_total", "guard", "Writes that a guard refused, by guard."},
+    {"stint_stale_writes_refused_total", "guard", "Stale writes that a guard refused, by guard."},
     {"stint_scheduled_skipped_overlap_total", "",
      "Scheduled slots that were skipped because the one before still ran."},
     {"stint_scheduled_slots_total", "state", "Scheduled slots that ended, by how."},
     {"stint_http_requests_total", "status", "Requests answered, by status."},
 }};
 
+// By the words that a target begins with; "store" is `stint admit`.
+constexpr std::array<std::string_view, 7> kGuards = {"dir",      "file",  "git",  "other",
+                                                     "postgres", "proxy", "store"};
+
+std::string_view guard_of(const std::string& target) {
+  const std::string scheme = target.substr(0, target.find(':'));
+  if (scheme == "admit") return "store";
+  if (scheme == "postgresql") return "postgres";
+  const auto* known = std::ranges::find(kGuards, scheme);
+  return known == kGuards.end() ? "other" : *known;
+}
+
+std::string detail(const api::Event& event, std::string_view name) {
+  for (const auto& [key, value] : event.details) {
+    if (key != name) continue;
+    if (const auto* text = std::get_if<std::string>(&value)) return *text;
+  }
+  return {};
+}
+
 // What an alarm waits for is there before it happens: an increase from nothing is none.
 std::map<std::string, std::uint64_t> zeros(std::string_view family) {
   std::map<std::string, std::uint64_t> out;
-  if (family == "stint_stale_writes_refused_total") return {{"remote", 0}, {"store", 0}};
+  if (family == "stint_stale_writes_refused_total") {
+    for (const std::string_view guard : kGuards) out.emplace(guard, 0);
+    return out;
+  }
   if (family != "stint_lost_leases_total") return out;
   for (const core::Cause cause : {core::Cause::Expired, core::Cause::Superseded,
                                   core::Cause::Revoked, core::Cause::Restored}) {
@@ -228,10 +251,13 @@ void Metrics::fenced(core::Verdict verdict) {
   if (verdict == core::Verdict::Stale) count("stint_stale_writes_refused_total", "store");
 }
 
-void Metrics::event(std::string_view kind) {
-  // What holders and guards elsewhere report here.
-  if (kind == "write_refused") count("stint_stale_writes_refused_total", "remote");
-  if (kind == "skipped_overlap") count("stint_scheduled_skipped_overlap_total", "");
+// What holders and guards elsewhere report here.
+void Metrics::event(const api::Event& event) {
+  if (event.kind == "skipped_overlap") count("stint_scheduled_skipped_overlap_total", "");
+  if (event.kind != "write_refused" || detail(event, "cause") != "stale") return;
+  const std::string_view guard = guard_of(detail(event, "target"));
+  // That one asked this server, and is counted by fenced().
+  if (guard != "store") count("stint_stale_writes_refused_total", std::string(guard));
 }
 
 void Metrics::slot_ended(core::SlotState state) {
@@ -244,10 +270,15 @@ void Metrics::denied(std::string_view reason) {
   count("stint_refusals_total", std::string(reason));
 }
 
-std::size_t Metrics::held_with(const std::string& key, const std::vector<std::string>& wanted) {
+std::shared_ptr<Metrics::Places> Metrics::reserve(const std::string& key,
+                                                  std::vector<std::string> wanted,
+                                                  std::size_t most) {
   const MonoTime now = clock_.mono();
-  const MutexLock lock(mutex_);
-  return held_.count_with(key, wanted, now);
+  {
+    const MutexLock lock(mutex_);
+    if (!held_.reserve(key, wanted, most, now)) return nullptr;
+  }
+  return std::make_shared<Places>(*this, key, std::move(wanted));
 }
 
 std::string Metrics::text(const Facts& facts) {

@@ -5,11 +5,13 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "api/events.h"
 #include "api/lease.h"
 #include "api/queue.h"
 #include "base/mutex.h"
@@ -34,7 +36,7 @@ class Histogram {
 
 class Metrics {
  public:
-  // `by_key`: whether held_with() is asked.
+  // `by_key`: whether reserve() is asked.
   Metrics(const Clock& clock, bool by_key) : clock_(clock), by_key_(by_key) {}
 
   void acquired(const api::AcquireAnswer& answer);
@@ -45,7 +47,7 @@ class Metrics {
   void fenced(core::Verdict verdict);
   void answered(int status);
   void denied(std::string_view reason);
-  void event(std::string_view kind);
+  void event(const api::Event& event);  // that a client has told
   void slot_ended(core::SlotState state);
 
   Histogram store_time;    // how long a call of the store took
@@ -65,9 +67,11 @@ class Metrics {
   };
   std::string text(const Facts& facts);
 
-  // How many leases that this server has given to the key would stand with these. For the limit
-  // alone.
-  std::size_t held_with(const std::string& key, const std::vector<std::string>& wanted);
+  // Places among the leases that the key may hold through this server, for as long as it lives.
+  class Places;
+  // Null: with these it would be more than `most`. For the limit alone. It must not outlive this.
+  std::shared_ptr<Places> reserve(const std::string& key, std::vector<std::string> wanted,
+                                  std::size_t most);
 
  private:
   // What this server has seen of a lease: to tell slack and hand-off. Nothing rests on it.
@@ -90,6 +94,23 @@ class Metrics {
       GUARDED_BY(mutex_);
   std::map<std::string, Seen> seen_ GUARDED_BY(mutex_);
   HeldBook held_ GUARDED_BY(mutex_);
+};
+
+class Metrics::Places {
+ public:
+  Places(Metrics& metrics, std::string key, std::vector<std::string> wanted)
+      : metrics_(metrics), key_(std::move(key)), wanted_(std::move(wanted)) {}
+  ~Places() {
+    const MutexLock lock(metrics_.mutex_);
+    metrics_.held_.give_up(key_, wanted_);
+  }
+  Places(const Places&) = delete;
+  Places& operator=(const Places&) = delete;
+
+ private:
+  Metrics& metrics_;
+  const std::string key_;
+  const std::vector<std::string> wanted_;
 };
 
 }  // namespace stint::server

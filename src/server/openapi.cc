@@ -51,17 +51,20 @@ std::string answers_of(const Route& route) {
     out += cat(",", json_quoted(status), ":{\"description\":", json_quoted(meaning(status)),
                ",\"content\":", content("Error"), "}");
   }
-  return cat(
-      out, ",\"default\":{\"description\":",
-      json_quoted("A fault: 503 (nothing was done, ask again), "
-                  "504 (outcome unknown: ask again with the same claim or idempotency key), 500."),
-      ",\"content\":", content("Error"), "}");
+  return cat(out, ",\"default\":{\"description\":",
+             json_quoted(
+                 "A fault: 503 (nothing was done, ask again), "
+                 "504 (outcome unknown: ask again with the same claim or idempotency key), 500. Or "
+                 "what the server takes no request for, nothing was done: 405 (another method, see "
+                 "Allow), 408 (it did not come in time), 413 (its body is too long), 431 (its head "
+                 "is too long)."),
+             ",\"content\":", content("Error"), "}");
 }
 
 std::string takes_of(const Route& route) {
   if (route.method == "POST") {
     const std::string key =
-        route.path == "/v1/renew" || route.path == "/v1/check"
+        route.path.ends_with("/renew") || route.path == "/v1/check"
             ? ""
             : R"("parameters":[{"name":"Idempotency-Key","in":"header","schema":{"type":"string"}}],)";
     return cat(key, "\"requestBody\":{\"required\":true,\"content\":", content(route.takes), "},");

@@ -15,6 +15,8 @@ struct Visit {
   const Route* route = nullptr;
   Target target;
   Caller caller;
+  // Of an acquire: what its key may not exceed. Given up before it is answered.
+  std::shared_ptr<Metrics::Places> places;
 };
 
 }  // namespace stint::server

@@ -33,7 +33,7 @@ void Waiters::join(const VisitPtr& visit, const std::shared_ptr<Request>& reques
     waiter->gone = true;
     ++metrics_.vanished;
     // Who is being asked for keeps its place until the answer is there: it must be given back.
-    if (!asked_for(*line, waiter)) leave(line, waiter);
+    if (!asked_for(*line, waiter)) leave_unanswered(line, waiter);
   });
   http_.later(waiter->bid.wait, [this, line, waiter] { time_is_up(line, waiter); });
   if (line->waiting.size() > 1) return;
@@ -88,10 +88,15 @@ void Waiters::answered(const LinePtr& line, const WaiterPtr& waiter, const Answe
     leave(line, waiter);
     if (!answers) {
       if (!waiter->gone) finish_(waiter->visit, fault_answer(answers.error()));
+      waiter->visit->places.reset();
       ask(line);
       return;
     }
     if (waiter->gone || waiter->done) {
+      // With a key it stands until it runs out.
+      if (waiter->bid.first.once) {
+        for (const auto& one : *answers) metrics_.acquired(one);
+      }
       give_back(waiter, *answers);
     } else {
       // Who is still in line when its time is over is told of the one who has it now.
@@ -107,7 +112,7 @@ void Waiters::answered(const LinePtr& line, const WaiterPtr& waiter, const Answe
   line->last = in_the_way;
   waiter->has_waited();
   if (waiter->gone) {
-    leave(line, waiter);
+    leave_unanswered(line, waiter);
   } else if (clock_.mono() >= waiter->until || closed_) {
     refuse(line, waiter);
   }
@@ -134,9 +139,9 @@ void Waiters::granted(const WaiterPtr& waiter, std::vector<api::AcquireAnswer> a
 
 void Waiters::give_back(const WaiterPtr& waiter, const std::vector<api::AcquireAnswer>& answers) {
   // Who asked with a key may have it from a repeat already; else it runs out by itself, and soon.
-  if (waiter->bid.first.once) return;
+  if (waiter->bid.first.once) return waiter->visit->places.reset();
   // If there is no thread for it, it runs out by itself.
-  (void)http_.work([waiter, answers] {
+  const bool queued = http_.work([waiter, answers] {
     for (const auto& one : answers) {
       const auto& granted = std::get<api::Granted>(one);
       auto resource = ResourceName::parse(granted.lease.resource);
@@ -146,7 +151,9 @@ void Waiters::give_back(const WaiterPtr& waiter, const std::vector<api::AcquireA
            granted.hint},
           false);
     }
+    waiter->visit->places.reset();
   });
+  if (!queued) waiter->visit->places.reset();
 }
 
 void Waiters::refuse(const LinePtr& line, const WaiterPtr& waiter) {
@@ -171,6 +178,12 @@ void Waiters::leave(const LinePtr& line, const WaiterPtr& waiter) {
   if (!leave_line(lines_, line, waiter)) return;
   --count_;
   metrics_.waiters = static_cast<std::int64_t>(count_);
+}
+
+// Nobody will: its visit may live on for a while, the places that it took must not.
+void Waiters::leave_unanswered(const LinePtr& line, const WaiterPtr& waiter) {
+  leave(line, waiter);
+  waiter->visit->places.reset();
 }
 
 void Waiters::look_in(const LinePtr& line, Millis time) {

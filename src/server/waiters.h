@@ -72,6 +72,7 @@ class Waiters {
   void give_back(const WaiterPtr& waiter, const std::vector<api::AcquireAnswer>& answers);
   void refuse(const LinePtr& line, const WaiterPtr& waiter);
   void leave(const LinePtr& line, const WaiterPtr& waiter);
+  void leave_unanswered(const LinePtr& line, const WaiterPtr& waiter);
   void look_in(const LinePtr& line, Millis time);
   void time_is_up(const LinePtr& line, const WaiterPtr& waiter);
 

@@ -105,6 +105,40 @@ Result<KeptAnswer> decode_kept(const api::Once& once, std::string_view value) {
   return out;
 }
 
+namespace {
+
+// The name of a queue may be long, and the follow-ups of one completion mostly go to one.
+std::string in_short(const std::vector<core::ItemId>& ids) {
+  std::vector<std::string> queues;
+  std::vector<std::string> out;
+  for (const core::ItemId& id : ids) {
+    const auto at = std::ranges::find(queues, id.queue().text());
+    out.push_back(cat(at - queues.begin(), "-", id.suffix()));
+    if (at == queues.end()) queues.push_back(id.queue().text());
+  }
+  return cat("\"queues\":", api::to_json(queues), ",\"in_queues\":", api::to_json(out));
+}
+
+Result<std::vector<core::ItemId>> read_follow_ups(JsonFields& in) {
+  const std::vector<std::string> queues = in.texts("queues");
+  std::vector<std::string> texts = in.texts("follow_ups");
+  for (const std::string& one : in.texts("in_queues")) {
+    const std::size_t dash = std::min(one.find('-'), one.size());
+    const auto at = parse_digits(one.substr(0, dash));
+    if (!at || *at >= queues.size()) return damaged(invalid("a follow-up without a queue"));
+    texts.push_back(cat(queues[*at], one.substr(dash)));
+  }
+  std::vector<core::ItemId> out;
+  for (const std::string& text : texts) {
+    auto next = core::ItemId::parse(text);
+    if (!next) return damaged(next.error());
+    out.push_back(std::move(*next));
+  }
+  return out;
+}
+
+}  // namespace
+
 store::Step keep_item(const api::Once& once, const KeptItem& kept) {
   const std::string head =
       cat("{\"digest\":\"", once.digest, "\",\"at_ms\":", to_ms(kept.at),
@@ -112,6 +146,8 @@ store::Step keep_item(const api::Once& once, const KeptItem& kept) {
   std::vector<std::string> ids;
   for (const core::ItemId& id : kept.follow_ups) ids.push_back(id.text());
   std::string value = cat(head, ",\"follow_ups\":", api::to_json(ids), "}");
+  if (value.size() > kRoom) value = cat(head, ",", in_short(kept.follow_ups), "}");
+  // Without them it is told that they are not known, never that there were none.
   if (value.size() > kRoom) value = head + "}";
   return once_step(once, std::move(value));
 }
@@ -131,16 +167,19 @@ Result<std::optional<KeptItem>> find_kept_item(store::Store& store, const api::O
   if (in.text("digest") != once.digest) return api::once_mismatch();
   auto id = core::ItemId::parse(in.text("item"));
   if (!id) return damaged(id.error());
+  const bool known = in.find("follow_ups") != nullptr || in.find("in_queues") != nullptr;
+  if (!known) {
+    return Error{Code::UnknownOutcome,
+                 "this was done before, but its follow-ups had no room in the answer that was "
+                 "kept: look at their queues"};
+  }
+  auto follow_ups = read_follow_ups(in);
+  if (!follow_ups) return follow_ups.error();
   KeptItem out{.digest = once.digest,
                .at = in.moment("at_ms").value_or(WallTime{}),
                .id = std::move(*id),
                .epoch = in.token("epoch"),
-               .follow_ups = {}};
-  for (const std::string& text : in.texts("follow_ups")) {
-    auto next = core::ItemId::parse(text);
-    if (!next) return damaged(next.error());
-    out.follow_ups.push_back(std::move(*next));
-  }
+               .follow_ups = std::move(*follow_ups)};
   if (auto ok = in.done(); !ok) return damaged(ok.error());
   return std::optional<KeptItem>(std::move(out));
 }
@@ -216,26 +255,26 @@ Status OnceService::forget(const api::Once& once) {
   return {};
 }
 
-Status sweep_once(store::Store& store) {
-  std::string after;
-  while (true) {
-    auto reading = store.scan({.prefix = std::string(kAnswerPrefix),
-                               .after = after,
-                               .limit = store::Store::kMaxSteps,
-                               .backwards = false});
-    if (!reading) return reading.error();
-    for (const store::Entry& entry : reading->entries) {
-      if (entry.timer.state != TimerState::Fired) continue;
-      store::Step step;
-      step.kind = store::Step::Kind::Remove;
-      step.key = entry.key;
-      step.demand = TimerState::Fired;
-      // A conflict: somebody else swept it.
-      if (auto done = store.commit({step}, store::Sync::Relaxed); !done) return done.error();
-    }
-    if (reading->entries.size() < store::Store::kMaxSteps) return {};
-    after = reading->entries.back().key;
+Result<std::string> sweep_once(store::Store& store, const std::string& after) {
+  auto reading = store.scan({.prefix = std::string(kAnswerPrefix),
+                             .after = after,
+                             .limit = store::Store::kMaxSteps,
+                             .backwards = false});
+  if (!reading) return reading.error();
+  std::vector<store::Step> steps;
+  for (const store::Entry& entry : reading->entries) {
+    if (entry.timer.state != TimerState::Fired) continue;
+    store::Step& step = steps.emplace_back();
+    step.kind = store::Step::Kind::Remove;
+    step.key = entry.key;
+    step.demand = TimerState::Fired;
   }
+  if (!steps.empty()) {
+    // A conflict: somebody else sweeps here; what they leave is for the next time.
+    if (auto done = store.commit(steps, store::Sync::Relaxed); !done) return done.error();
+  }
+  if (reading->entries.size() < store::Store::kMaxSteps) return std::string();
+  return reading->entries.back().key;
 }
 
 }  // namespace stint::service

@@ -35,12 +35,12 @@ struct KeptItem {
   WallTime at{};
   core::ItemId id;
   Token epoch;                           // of a claim, of a completion
-  std::vector<core::ItemId> follow_ups;  // none if they had no room
+  std::vector<core::ItemId> follow_ups;  // if they have no room: UnknownOutcome when asked
 };
 // Since it was done; never below zero.
 Millis age_of(const KeptItem& kept, WallTime now);
 store::Step keep_item(const api::Once& once, const KeptItem& kept);
-// Empty: nobody has used the key. Errors: once_mismatch().
+// Empty: nobody has used the key. Errors: once_mismatch(), UnknownOutcome.
 Result<std::optional<KeptItem>> find_kept_item(store::Store& store, const api::Once& once);
 
 // api::KeptAnswers on a store: for verbs whose own commit carries no answer.
@@ -57,6 +57,7 @@ class OnceService final : public api::KeptAnswers {
   const Clock& clock_;
 };
 
-Status sweep_once(store::Store& store);
+// One page of them, in one commit, from `after` on. The answer: where to go on; empty: at the end.
+Result<std::string> sweep_once(store::Store& store, const std::string& after);
 
 }  // namespace stint::service

@@ -186,7 +186,26 @@ class Keys(TestCase):
         self.assertRegex(raw(port, b'GET /healthz HTTP/1.1\r\nHost:', end=False), rb'^HTTP/1.1 408 ')
         head = f'POST /v1/acquire HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {self.root}\r\nContent-Length: 100\r\n\r\n{{"a'
         self.assertRegex(raw(port, head.encode(), end=False), rb'^HTTP/1.1 408 ')
+        # Who says nothing at all is not kept for --idle-timeout.
+        self.assertEqual(raw(port, b'', end=False), b'')
         self.assertLess(time.monotonic() - begin, 50)
+
+    def test_a_body_that_trickles_is_cut_off(self):
+        """Never a second without a byte, and never the whole: four times --body-timeout are for all of it."""
+        begin = time.monotonic()
+        head = f'POST /v1/acquire HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {self.root}\r\nContent-Length: 100000\r\n\r\n'
+        with socket.create_connection(('127.0.0.1', self.server.port), timeout=0.2) as sock:
+            sock.sendall(head.encode())
+
+            def answer():
+                try:
+                    return sock.recv(65536)
+                except TimeoutError:
+                    sock.sendall(b' ')
+                    return None
+            got = until(answer, 'the trickle is cut off', patience=30)
+        self.assertRegex(got, rb'^HTTP/1.1 408 ')
+        self.assertGreater(time.monotonic() - begin, 3)
 
     def test_nothing_leaks_into_the_log(self):
         mine = claim()

@@ -2,6 +2,7 @@
 queues, metrics."""
 import json
 import os
+import re
 import shutil
 import subprocess
 import threading
@@ -215,8 +216,64 @@ class QueueServer(TestCase):
             self.assertIn(f'# TYPE stint_queue_{name}_total counter', text)
         self.assertIn('stint_queue_oldest_seconds{queue="counted"} ', text)
         self.assertIn('stint_scheduled_skipped_overlap_total ', text)
-        if shutil.which('promtool'):
-            subprocess.run(['promtool', 'check', 'metrics'], input=text, text=True, check=True, capture_output=True)
+        self.assertTrue(shutil.which('promtool'), 'tools/setup.sh tests installs it')
+        done = subprocess.run(['promtool', 'check', 'metrics'], input=text, text=True, capture_output=True)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_a_repeated_end_of_an_item_is_answered_as_the_first_time(self):
+        c = self.server.client()
+        long = 'n' * 100
+        keyed = lambda key: {'Idempotency-Key': key}
+        self.assertEqual(c.post('/v1/queues/put', {'queue': long, 'create': True}).status, 200)
+
+        def claimed(queue):
+            self.assertEqual(c.post('/v1/queues/put', {'queue': queue, 'create': True}).status, 200)
+            got = c.post('/v1/queues/claim', {'queue': queue, 'owner': 'w', 'ttl_ms': 60_000}).json['item']
+            return {'id': got['id'], 'epoch': got['epoch']}
+        # Fifty names of a hundred bytes do not fit into a record as they are.
+        done = {**claimed('repeats'), 'then': [{'queue': long, 'payload': str(i)} for i in range(50)]}
+        first = c.post('/v1/queues/complete', done, headers=keyed('fifty'))
+        self.assertEqual(len(first.json['follow_ups']), 50, first)
+        again = c.post('/v1/queues/complete', done, headers=keyed('fifty'))
+        self.assertEqual((again.status, again.json['repeated'], again.json['follow_ups']), (200, True, first.json['follow_ups']))
+        # Given back, and claimed by another since.
+        for verb, more in (('release', {}), ('fail', {'why': 'w'})):
+            end = {**claimed(f'repeats-{verb}'), **more}
+            told = c.post(f'/v1/queues/{verb}', end, headers=keyed(f'end-{verb}'))
+            self.assertEqual(told.status, 200, told)
+
+            def moved_on():
+                return c.post('/v1/queues/claim', {'queue': f'repeats-{verb}', 'owner': 'x', 'ttl_ms': 60_000}).json.get('item')
+            until(moved_on, 'it is claimed again')
+            twice = c.post(f'/v1/queues/{verb}', end, headers=keyed(f'end-{verb}'))
+            self.assertEqual((twice.status, twice.json.get('replayed')), (200, True), twice)
+            self.assertEqual(c.post(f'/v1/queues/{verb}', end).status, 410, 'without the key it is decided anew')
+
+    def test_stale_writes_are_counted_by_their_guard_and_nothing_else_is(self):
+        c = self.server.client()
+
+        def told(target, cause):
+            event = {'at_ms': 1, 'kind': 'write_refused', 'resource': 'r', 'token': 1, 'owner': 'o', 'target': target, 'cause': cause}
+            self.assertEqual(c.post('/v1/events', {'event': event, 'target': f'{cause} {target}'}).status, 200)
+        for target, cause in (('file:/a:b', 'stale'), ('dir:/d', 'stale'), ('git:/r#main', 'stale'), ('git:/r#main', 'stale'),
+                              ('file:/a', 'no_token'), ('proxy:http://h', 'foreign'), ('odd"}', 'stale'), ('admit:x', 'stale')):
+            told(target, cause)
+        text = c.get('/metrics').body.decode()
+        found = dict(re.findall(r'^stint_stale_writes_refused_total{guard="([^"]*)"} (\d+)', text, re.M))
+        self.assertEqual(found, {'file': '1', 'dir': '1', 'git': '2', 'postgres': '0', 'proxy': '0', 'store': '0', 'other': '1'})
+
+    def test_the_rules_and_the_dashboard_that_are_handed_out_can_be_read(self):
+        there = os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../packaging/monitoring')
+        done = subprocess.run(['promtool', 'check', 'rules', f'{there}/alerts.yml'], text=True, capture_output=True)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        with open(f'{there}/grafana.json') as file:
+            dashboard = json.load(file)
+        # What they ask for is there from the start.
+        text = self.server.client().get('/metrics').body.decode()
+        with open(f'{there}/alerts.yml') as file:
+            asked = set(re.findall(r'\bstint_[a-z_]+', json.dumps(dashboard) + file.read()))
+        told = set(re.findall(r'^(stint_[a-z_]+)', text, re.M)) | set(re.findall(r'^# TYPE (stint_[a-z_]+)', text, re.M))
+        self.assertEqual(asked - told, set())
 
     def test_the_command_line_works_through_it(self):
         server, here = self.server, self.server.dir

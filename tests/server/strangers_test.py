@@ -1,5 +1,6 @@
 """What a page in somebody's browser, a name with odd letters or a key of small reach must not be able to do."""
 import json
+import socket
 from urllib.parse import quote
 
 from harness import Server, TestCase, claim, main, raw, until
@@ -152,6 +153,47 @@ class Reach(TestCase):
         self.assertEqual(self.short.acquire('limit/6').status, 429)
         self.assertEqual(self.short.post('/v1/release', hold).status, 200)
         self.assertEqual(self.short.acquire('limit/6').status, 200)
+
+    def at_once(self, key, bids):
+        """All of them are on their way before the first is answered."""
+        socks = []
+        for bid in bids:
+            body = json.dumps({'owner': 'o', 'claim': claim(), 'ttl_ms': 600_000, **bid})
+            head = f'POST /v1/acquire HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\nContent-Length: {len(body)}\r\n\r\n'
+            socks.append(socket.create_connection(('127.0.0.1', self.server.port), timeout=60))
+            self.addCleanup(socks[-1].close)
+            socks[-1].sendall((head + body)[:-1].encode())
+        for sock in socks:
+            sock.sendall(b'}')
+        return socks
+
+    def test_many_acquires_at_once_are_within_the_limit_of_the_key(self):
+        crowd = self.server.key('crowd', 'acquire')
+        c = self.server.client(crowd)
+        until(lambda: c.get('/v1/store').status != 401, 'the key is known')
+        socks = self.at_once(crowd, [{'resource': f'crowd/{i}'} for i in range(30)])
+        statuses = sorted(int(sock.recv(65536).split()[1]) for sock in socks)
+        self.assertEqual(statuses, [200] + [429] * 29)
+        held = [one for one in self.root.get('/v1/leases?prefix=crowd/').json['leases'] if one['state'] == 'held']
+        self.assertEqual(len(held), 1, held)
+
+    def test_who_waits_has_a_place_among_the_leases_of_the_key(self):
+        line = self.server.key('line', 'acquire')
+        c = self.server.client(line)
+        until(lambda: c.get('/v1/store').status != 401, 'the key is known')
+        self.server.stint('acquire', 'line/0', '--ttl', '1h')
+        self.server.stint('acquire', 'line/1', '--ttl', '1h')
+        waiting, = self.at_once(line, [{'resource': 'line/0', 'wait_ms': 60_000}])
+        until(lambda: self.root.get('/v1/waiters').json['waiters'], 'it waits')
+        full = c.acquire('line/2')
+        self.assertEqual((full.status, full.code), (429, 'denied'))
+        self.assertEqual(c.acquire('line/1', wait_ms=60_000).status, 429)
+        # Who goes away gives its place back, and so does who is refused.
+        waiting.close()
+        until(lambda: not self.root.get('/v1/waiters').json['waiters'], 'it is gone')
+        self.assertEqual(c.acquire('line/0').status, 409)
+        self.assertEqual(c.acquire('line/0', wait_ms=10).status, 409)
+        self.assertEqual(c.acquire('line/2').status, 200)
 
 
 if __name__ == '__main__':

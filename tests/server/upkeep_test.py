@@ -1,5 +1,7 @@
 """A log: store whose upkeep fails under a running server: said once, told by the doctor, and its end said once."""
 import os
+import socket
+import tempfile
 
 from harness import Server, TestCase, main, until
 
@@ -42,6 +44,20 @@ class Upkeep(TestCase):
             self.assertGreater(os.stat(f'{server.dir}/log/snapshot').st_mtime_ns, before)
             self.assertEqual(server.text().count('warning, the store has trouble'), 1, server.text())
             self.assertEqual(server.text().count(WELL), 1, server.text())
+
+
+class Notices(TestCase):
+    def test_the_service_manager_is_told_of_its_beginning_and_its_end(self):
+        with tempfile.TemporaryDirectory(prefix='stint-notify-') as here, \
+                socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+            manager.bind(f'{here}/notify')
+            manager.settimeout(60)
+            with Server(env={'NOTIFY_SOCKET': f'{here}/notify'}) as server:
+                self.assertEqual(manager.recv(1000), b'READY=1')
+                self.assertEqual(server.client().get('/healthz').status, 200)
+                self.assertEqual(manager.recv(1000), b'WATCHDOG=1')
+                self.assertEqual(server.stop(), 0)
+                until(lambda: manager.recv(1000) == b'STOPPING=1', 'its end is told')
 
 
 if __name__ == '__main__':

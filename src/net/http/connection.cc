@@ -143,8 +143,10 @@ Task<void> Connection::linger() {
 
 Task<std::optional<RequestHead>> Connection::read_head() {
   const std::size_t most = hub_.options.limits.head_bytes;
-  client_.allow(client_.unread().empty() ? hub_.options.limits.idle_time
-                                         : hub_.options.limits.head_time);
+  const Limits& limits = hub_.options.limits;
+  const bool fresh = std::exchange(fresh_, false) && limits.first_time.count() > 0;
+  const Millis quiet = fresh ? limits.first_time : limits.idle_time;
+  client_.allow(client_.unread().empty() ? quiet : limits.head_time);
   while (true) {
     const auto end = find_head_end(client_.unread().substr(0, most));
     if (!end) {

@@ -24,6 +24,7 @@ struct Limits {
   std::size_t connections = 1024;
   Millis head_time{10'000};      // for the whole head, from its first byte
   Millis idle_time{60'000};      // between two requests
+  Millis first_time{0};          // until the first byte of a connection; 0: as idle_time
   Millis stall_time{30'000};     // without a byte of the body, or of our answer being taken
   Millis request_time{600'000};  // from head to the end of the body
   Millis connect_time{5'000};    // to the upstream

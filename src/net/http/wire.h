@@ -147,6 +147,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool keep_ = false;               // after it
   bool continue_due_ = false;       // the client waits for 100 Continue
   bool idle_ = true;
+  bool fresh_ = true;  // before its first request
   bool cut_ = false;
   PendingCall* pending_ = nullptr;  // waits for its handler
   OpenFeed* feed_ = nullptr;        // what is being answered
