@@ -38,5 +38,7 @@ STINT_DAYS=30 play schedule_tests 'SimMonth.*'
 grep ' days: ' "$log"
 play schedule_tests '*ThreeSchedulers*'
 grep -E ' kills in | starts;' "$log"
+# The store's whole contract on a cluster.
+STINT_ETCD_NODES=3 play conformance_tests '*/etcd'
 echo "$rounds rounds in $minutes minutes, $failures failures"
 [ "$rounds" -gt 0 ] && [ "$failures" -eq 0 ]

@@ -2,22 +2,35 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "base/text.h"
 #include "os/clock.h"
 #include "os/pause.h"
 #include "store/etcd/etcd_store.h"
 #include "tests/support/servers.h"
+#include "tests/support/slice.h"
 
 namespace stint::testing {
 namespace {
 
+// One, or as many as STINT_ETCD_NODES says: `make soak` asks for three.
+std::size_t nodes() {
+  return static_cast<std::size_t>(std::max(test::asked("STINT_ETCD_NODES", 1), 1));
+}
+
 // Started by the first site, ended with the process that started it.
 test::EtcdCluster& server() {
-  static test::EtcdCluster etcd;
+  static test::EtcdCluster etcd(nodes());
   if (!etcd.node(0).running()) {
-    // A short election timeout, for the sake of short leases: the least ttl is made from it.
-    etcd.node(0).with({"--heartbeat-interval", "10", "--election-timeout", "100"});
+    // A short election timeout, for the sake of short leases: the least ttl is made from it. Of
+    // several nodes a longer one, or a busy machine has them elect all day.
+    const std::string patience = nodes() == 1 ? "100" : "500";
+    const std::string beat = nodes() == 1 ? "10" : "50";
+    for (std::size_t i = 0; i < nodes(); ++i) {
+      etcd.node(i).with({"--heartbeat-interval", beat, "--election-timeout", patience});
+    }
     const auto started = etcd.start();
     CHECK(started.has_value(), started.has_value() ? "" : started.error().message.c_str());
   }
@@ -29,7 +42,9 @@ class EtcdSite final : public Site {
   EtcdSite() {
     static int number = 0;
     request_.address.scheme = "etcd";
-    request_.address.hosts = {{"127.0.0.1", server().node(0).port()}};
+    for (std::size_t i = 0; i < nodes(); ++i) {
+      request_.address.hosts.push_back({"127.0.0.1", server().node(i).port()});
+    }
     request_.address.path = cat("site/", ++number);
     request_.timeout = Millis(30'000);
   }

@@ -176,6 +176,41 @@ TEST(DirTimers, AClockThatIsSetBackShowsNoMoreThanTheLength) {
   EXPECT_EQ(entry_of("k", record, set + Millis(30'010)).timer.state, TimerState::Fired);
 }
 
+// The file server's clock steps: ends move as much, what was started before the step back shows at
+// most its length, and a renewal after it counts from the clock as it is then.
+// EVIDENCE-OF: G4
+TEST(DirTimers, AStepOfTheClockMovesEndsAsMuchAndNoFurther) {
+  const Nanos before = std::chrono::hours(1000);
+  Step start;
+  start.kind = Step::Kind::Set;
+  start.key = "k";
+  start.timer = Step::TimerOp::Start;
+  start.ttl = Millis(30'000);
+  Step extend = start;
+  extend.kind = Step::Kind::Touch;
+  extend.timer = Step::TimerOp::Extend;
+  extend.demand = TimerState::Running;
+  for (const Nanos step : {Nanos(std::chrono::hours(5)), Nanos(-std::chrono::hours(5))}) {
+    State state;
+    Plan first(state, 1, before);
+    ASSERT_TRUE(std::holds_alternative<Committed>(first.add({start}).value()));
+    state.apply(first.changes(), 1);
+    const Nanos now = before + step;
+    const auto shown = [&] { return entry_of("k", *state.look("k").value(), now).timer; };
+    const bool ahead = step > Nanos(0);
+    EXPECT_EQ(shown().state, ahead ? TimerState::Fired : TimerState::Running);
+    if (!ahead) {
+      EXPECT_EQ(*shown().remaining, Millis(30'000)) << "no more than its length";
+    }
+    Plan second(state, 2, now);
+    const auto answer = second.add({extend}).value();
+    EXPECT_EQ(std::holds_alternative<Conflict>(answer), ahead) << "what has ended is not revived";
+    if (ahead) continue;
+    state.apply(second.changes(), 2);
+    EXPECT_EQ(*shown().remaining, Millis(30'000));
+  }
+}
+
 TEST(DirTimers, AStartCountsAGrainMoreThanItsTtlAndAnExtensionIsBoundToTheOldEnd) {
   State state;
   const Nanos now = std::chrono::hours(1000) + Nanos(5);
