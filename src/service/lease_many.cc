@@ -127,8 +127,11 @@ std::vector<std::optional<LeaseService::Planned>> LeaseService::plan_many(
 }
 
 void LeaseService::many(const std::vector<api::Ask>& asks, const Tell& tell) {
-  auto plans =
-      many_commits_ != nullptr ? plan_many(asks) : std::vector<std::optional<Planned>>(asks.size());
+  if (many_commits_ == nullptr) {
+    for (std::size_t i = 0; i < asks.size(); ++i) tell(i, one_by_one(asks[i]));
+    return;
+  }
+  auto plans = plan_many(asks);
   std::vector<std::size_t> single;
   std::vector<std::size_t> proposed;
   std::vector<store::Proposal> proposals;
