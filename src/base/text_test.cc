@@ -77,18 +77,6 @@ TEST(Hex, GoesThereAndBackInLowerCaseOnly) {
   EXPECT_FALSE(from_hex("FF"));
 }
 
-// Where the padding needs a block of its own, and where it just does not.
-TEST(Sha256, PadsEveryLength) {
-  EXPECT_EQ(to_hex(sha256(std::string(55, 'a'))),
-            "9f4390f8d30c2dd92ec9f095b65e2b9ae9b0a925a5258e241c9f1e910f734318");
-  EXPECT_EQ(to_hex(sha256(std::string(56, 'a'))),
-            "b35439a4ac6f0948b6d6f9e3c6af0f5f590ce20f1bde7090ef7970686ec6738a");
-  EXPECT_EQ(to_hex(sha256(std::string(63, 'a'))),
-            "7d3e74a05d7db15bce4ad9ec0658ea98e3f06eeecf16b4c6fff2da457ddc2f34");
-  EXPECT_EQ(to_hex(sha256(std::string(64, 'a'))),
-            "ffe054fe7ae0cb6dc65c3af9b61d5209f439851db43d0ba5997337df154668eb");
-}
-
 // A processor without instructions of its own for it comes to the same.
 TEST(Sha256, IsTheSameByHand) {
   std::string text;
@@ -119,6 +107,8 @@ TEST(Sha256, HandlesEveryLengthAroundABlock) {
             "9f4390f8d30c2dd92ec9f095b65e2b9ae9b0a925a5258e241c9f1e910f734318");
   EXPECT_EQ(to_hex(sha256(std::string(56, 'a'))),
             "b35439a4ac6f0948b6d6f9e3c6af0f5f590ce20f1bde7090ef7970686ec6738a");
+  EXPECT_EQ(to_hex(sha256(std::string(63, 'a'))),
+            "7d3e74a05d7db15bce4ad9ec0658ea98e3f06eeecf16b4c6fff2da457ddc2f34");
   EXPECT_EQ(to_hex(sha256(std::string(64, 'a'))),
             "ffe054fe7ae0cb6dc65c3af9b61d5209f439851db43d0ba5997337df154668eb");
 }
