@@ -163,6 +163,24 @@ TEST_F(LeaseSettling, OneOfManyWithAnOldHintIsJudgedByWhatIsRead) {
             (std::vector<std::string>{"0: lost", "1: done before"}));
 }
 
+// Nor is what this service knew of it: another may have moved it since.
+TEST_F(LeaseSettling, OneOfManyWithAnOldHintIsToldWhatBecameOfIt) {
+  api::Grip ann = acquire("ann");
+  auto life = service::begin_life(store_, random_, clock_.wall(), nullptr, {});
+  ASSERT_TRUE(life);
+  service::LeaseService other(store_, ledger_, *life, clock_, random_, nullptr);
+  ASSERT_TRUE(other.revoke({.resource = resource_, .expected = ann.token, .why = "w", .by = "b"},
+                           core::Reason::Revoked));
+  ann.owner = Owner::parse("eve").value();  // no holder by what was known
+  core::Cause cause = core::Cause::None;
+  service_->many({api::Renewal{ann, Millis(60'000)}}, [&](std::size_t /*ask*/, auto answer) {
+    const auto& held = std::get<Result<api::HoldAnswer>>(answer);
+    ASSERT_TRUE(held && std::holds_alternative<api::Lost>(*held));
+    cause = std::get<api::Lost>(*held).cause;
+  });
+  EXPECT_EQ(cause, core::Cause::Revoked);
+}
+
 // Of two bids for one free lease, read at the same moment, one gets it.
 TEST_F(LeaseSettling, TwoOfManyForOneLeaseAreJudgedOneAfterTheOther) {
   EXPECT_EQ(together({bid("ann", resource_), bid("bob", resource_)}),
