@@ -28,7 +28,7 @@ install: build
 
 bench: $(BUILD)/.set-up-bench
 	@cmake -S . -B $(BUILD) $(CMAKE_FLAGS) -DBUILD_TESTING=ON >/dev/null
-	@cmake --build $(BUILD) -j $(JOBS)
+	@cmake --build $(BUILD) -j $(JOBS) --target all benches
 	@bench/run.sh $(BUILD)
 
 soak crash sim: $(BUILD)/.set-up-tests

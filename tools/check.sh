@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# check.sh BUILD: format, rooms, house rules, clang's thread-safety analysis, clang-tidy.
+# check.sh BUILD: format, rooms, house rules, clang's thread-safety analysis, clang-tidy, and that the benches build.
 set -u
 cd "$(dirname "$0")/.."
 build=${1:-build}
@@ -22,9 +22,18 @@ tidy() {
   cmake -S . -B "$build" -G Ninja -DCMAKE_EXPORT_COMPILE_COMMANDS=ON >/dev/null || return
   python3 tools/clang_tidy.py "$build"
 }
+# What they print when all is well is nothing that anybody asked for.
+benches() {
+  local log
+  log=$(mktemp)
+  { cmake -S . -B "$build" -G Ninja -DBUILD_TESTING=ON && cmake --build "$build" --target benches; } >"$log" 2>&1 ||
+    { cat "$log"; rm -f "$log"; return 1; }
+  rm -f "$log"
+}
 step format format
 step rooms python3 tools/check_rooms.py
 step 'house rules' python3 tools/tidy.py
 step 'thread safety' thread_safety
 step clang-tidy tidy
+step benches benches
 exit $failed
