@@ -66,7 +66,7 @@ Result<guard::GitPush> request_of(Session& session) {
   auto pass = pass_of(session);
   if (!pass) return pass.error();
   const bool plain = plain_repository(session.environment());
-  auto where = guard::where_to_push(operand(0), operand(1), plain);
+  auto where = guard::where_to_push(guard::Git(), operand(0), operand(1), plain);
   if (!where) return where.error();
   auto limit = session.duration("--timeout", Millis(300'000));
   if (!limit) return limit.error();
