@@ -53,6 +53,7 @@ Status Pushing::stand() {
     standing_ = std::move(*hint);
     hinted_ = true;
     if (hint_.knows_settings()) return {};
+    if (auto ok = check_git_version(remote_.git()); !ok) return ok;
     // A push to several servers at once would land at one and be refused by the next.
     auto url = push_url(remote_.git(), push_.target);
     return url ? Status() : url.error();
