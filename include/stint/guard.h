@@ -14,6 +14,7 @@
 // Holder goes on renewing meanwhile.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -51,6 +52,7 @@ struct WriteOptions {
   bool once = false;           // one write per token
   std::string key = {};        // with `once`: what makes a repeat the same write; empty: the body
   bool follow = false;         // symbolic links that lead out of their directory too
+  bool require_live = false;   // refuse also once the lease has run out: narrow, not zero
 };
 
 struct WrittenTarget {
@@ -67,13 +69,41 @@ Outcome<WrittenTarget, Refusal> write(const Holder& holder, const WriteOptions& 
 struct PublishOptions {
   std::string path = {};
   std::string staged = {};  // the new tree; it is copied and left as it is
-  bool once = false;        // as in WriteOptions, these three
+  bool once = false;        // as in WriteOptions, these four
   std::string key = {};
   bool follow = false;
+  bool require_live = false;
 };
 
 // The same for a whole directory, which changes places with the new one in one step.
 Outcome<WrittenTarget, Refusal> publish(const Holder& holder, const PublishOptions& options);
+
+struct PushOptions {
+  std::string directory = {};  // in the repository to push from; empty: the current one
+  std::string remote = {};     // its name or URL; empty: where `git push` would go
+  std::string ref = {};        // BRANCH, SOURCE:BRANCH or a full name; empty: the current branch
+  bool once = false;           // as in WriteOptions, these three
+  std::string key = {};
+  bool require_live = false;
+  std::string fence_ref = {};      // where fences are kept there; empty: refs/stint/fence/
+  bool seal_commits = false;       // for servers without atomic pushes; not with `once`
+  std::chrono::minutes within{5};  // gives up waiting for the server, seal and push together
+};
+
+struct PushedTarget {
+  std::string target =
+      {};                // as WrittenTarget's words for it: git:URL#BRANCH where it was asked for
+  std::string oid = {};  // of what was pushed
+  bool sealed = false;   // no fence of our token stood there: it was sealed first
+  bool already = false;  // `once`: this very write had been made before
+};
+
+// Pushes branch and fence to a git server in one atomic push, which refuses both if a newer holder
+// has sealed or pushed. Never forces. Runs `git` and the user's pre-push hook; asks nobody for a
+// password. Seals first, in a push of its own, where our fence does not stand yet.
+// Errors: Failed (a conflict: fetch, rebase and push again; or the server or a hook said no),
+// Invalid, Unavailable, UnknownOutcome (it may have landed; the same push again does no harm).
+Outcome<PushedTarget, Refusal> push(const Holder& holder, const PushOptions& options);
 
 struct ActOptions {
   std::string name = {};  // what is acted on; its fence is that of the target admit:NAME

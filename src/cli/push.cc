@@ -29,9 +29,22 @@ bool plain_repository(const app::Environment& environment) {
                               [&](const char* name) { return environment.all().contains(name); });
 }
 
-// Whatever git is told outside of the repository, as text. Files that include others: not known.
+// Which git it is: after a first push it is not asked for its version again. Empty: none was found.
+std::string program_of_git(const app::Environment& environment) {
+  const std::string path = environment.get("PATH").value_or("");
+  for (const std::string_view folder : split(path, ':')) {
+    const std::string file = cat(folder.empty() ? "." : folder, "/git");
+    if (const auto id = os::is_executable(file) ? os::file_id(file) : std::nullopt)
+      return cat(file, " ", id->device, " ", id->inode, "\n");
+  }
+  return {};
+}
+
+// Which git it is, and whatever it is told outside of the repository, as text. Files that include
+// others: not known.
 std::optional<std::string> settings_of_git(const app::Environment& environment) {
-  std::string out;
+  std::string out = program_of_git(environment);
+  if (out.empty()) return std::nullopt;
   for (const auto& [name, value] : environment.all()) {
     if (name.starts_with("GIT_CONFIG")) out += cat(name, "=", value, "\n");
   }
@@ -66,7 +79,7 @@ Result<guard::GitPush> request_of(Session& session) {
   auto pass = pass_of(session);
   if (!pass) return pass.error();
   const bool plain = plain_repository(session.environment());
-  auto where = guard::where_to_push(operand(0), operand(1), plain);
+  auto where = guard::where_to_push(guard::Git(), operand(0), operand(1), plain);
   if (!where) return where.error();
   auto limit = session.duration("--timeout", Millis(300'000));
   if (!limit) return limit.error();

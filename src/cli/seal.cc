@@ -11,6 +11,7 @@
 #include "cli/guard_postgres.h"
 #include "cli/guarding.h"
 #include "cli/seals.h"
+#include "guard/git_target.h"
 #include "guard/words.h"
 #include "os/files.h"
 #include "os/host.h"
@@ -92,12 +93,23 @@ std::optional<std::string> as_remembered(const guard::Target& target,
   return std::nullopt;
 }
 
+// All branches of a repository share one fence: it goes on to be sealed for those that are left.
+std::string what_shares_it(const std::string& words, const std::vector<std::string>& left) {
+  if (!words.starts_with("git:")) return {};
+  for (const std::string& other : left) {
+    if (guard::same_fence(other, words))
+      return cat(" and is still sealed, for ", quoted(other), ": all branches there share it");
+  }
+  return ". All branches of a repository share it: none of them is sealed any more";
+}
+
 int forget_targets(Session& session, app::Opened& opened, const guard::Pass& pass,
                    const std::vector<guard::Target>& targets,
                    const guard::SealRequest::Adoption& word) {
   auto known = opened.fences().word(pass.resource);
   if (!known) return session.fail(known.error());
   int code = kDone;
+  std::vector<std::string> left = known->sealed;
   for (const guard::Target& target : targets) {
     const auto words = as_remembered(target, known->sealed);
     if (!words) {
@@ -111,14 +123,12 @@ int forget_targets(Session& session, app::Opened& opened, const guard::Pass& pas
     if (auto done = opened.fences().forget(pass.resource, *words); !done) {
       return session.fail(done.error());
     }
+    std::erase(left, *words);
     if (auto told = record_word(session, opened, "target_forgotten", pass, *words, word); !told) {
       return session.fail(told.error());
     }
     session.say(cat(quoted(*words), " is no longer sealed with ", quoted(pass.resource.text()),
-                    "; its fence stays as it is",
-                    words->starts_with("git:")
-                        ? ". All branches of a repository share it: none of them is sealed any more"
-                        : ""));
+                    "; its fence stays as it is", what_shares_it(*words, left)));
   }
   return code;
 }

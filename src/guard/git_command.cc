@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "os/clock.h"
+#include "os/files.h"
 #include "os/program.h"
 
 namespace stint::guard {
@@ -41,12 +42,13 @@ Result<GitEnd> Git::run(const std::vector<std::string>& words, Millis limit,
     limit = std::min(limit, left);
   }
   os::ProgramCall call{.argv = {"git"},
-                       .environment = environment(!git_dir_.empty()),
+                       .environment = environment(!git_dir_.empty() || !folder_.empty()),
                        .limit = limit,
                        .inherits = true,
                        .apart = true,
                        .input = input};
   call.environment.insert(call.environment.end(), more_.begin(), more_.end());
+  if (!folder_.empty()) call.argv.insert(call.argv.end(), {"-C", folder_});
   if (!git_dir_.empty()) call.argv.push_back(cat("--git-dir=", git_dir_));
   for (const char* setting : kSettings) {
     call.argv.emplace_back("-c");
@@ -58,6 +60,17 @@ Result<GitEnd> Git::run(const std::vector<std::string>& words, Millis limit,
   if (end->exit_code == 127 && end->out.empty())
     return Error{Code::Failed, "git was not found in PATH"};
   return GitEnd{end->exit_code, std::move(end->out), std::move(end->talk)};
+}
+
+Git Git::in(const std::string& folder) {
+  Git out;
+  out.folder_ = folder.empty() ? folder : os::absolute(folder);
+  return out;
+}
+
+std::string Git::from_here(const std::string& path) const {
+  if (path.starts_with('/')) return path;
+  return os::absolute(folder_.empty() ? path : cat(folder_, "/", path));
 }
 
 Git Git::with(std::vector<std::string> environment) const {
@@ -117,7 +130,8 @@ std::string git_words(const std::string& talk) {
     if (trim(line).empty() || line.starts_with("hint:")) continue;
     const bool telling = line.starts_with("fatal:") || line.starts_with("error:") ||
                          line.starts_with("remote: error:") || line.starts_with("remote: fatal:") ||
-                         line.starts_with("remote: stint:");
+                         line.starts_with("remote: stint: refused:") ||
+                         line.starts_with("remote: stint: lock:");
     const bool nothing = std::ranges::any_of(
         kEmpty, [&](std::string_view words) { return line.find(words) != line.npos; });
     if (nothing) {

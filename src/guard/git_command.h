@@ -32,6 +32,12 @@ class Git {
   // The output without its last line end; `doing` and git's own words where it failed.
   Result<std::string> line(const std::vector<std::string>& words, std::string_view doing) const;
 
+  // As if started in that folder: its repository, whatever the environment says. Empty: where we
+  // are.
+  static Git in(const std::string& folder);
+  // A path that git told or was told, seen from where we are.
+  std::string from_here(const std::string& path) const;
+
   // The same with more in its environment.
   Git with(std::vector<std::string> environment) const;
   // The same, all of whose calls together end within `limit` from now. With no time left nothing is
@@ -44,6 +50,7 @@ class Git {
 
  private:
   std::string git_dir_;
+  std::string folder_;
   std::vector<std::string> more_;
   std::optional<MonoTime> until_;
 };

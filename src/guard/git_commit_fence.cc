@@ -92,7 +92,8 @@ Result<GitPushed> stand_on_seal_first(const GitPush& push, const BranchPlace& pl
   auto remembered = (*fences)->remember(offer_of(push.pass, ""), {name});
   if (!remembered) return remembered.error();
   const SealRequest request{.pass = push.pass, .adopt = {}};
-  auto sealed = seal_by_commit(Git().within(push.limit), place, name, request, *fences);
+  auto sealed =
+      seal_by_commit(Git::in(push.folder).within(push.limit), place, name, request, *fences);
   if (!sealed) return sealed.error();
   if (auto* refused = std::get_if<Refused>(&*sealed))
     return GitPushed{.answer = std::move(*refused), .target = name, .oid = {}};
@@ -167,7 +168,7 @@ Result<SealAnswer> seal_by_commit(const Git& git, const BranchPlace& place,
 }
 
 Result<GitPushed> push_unfenced(const GitPush& push, const std::string& oid, Refused warned) {
-  const Git git;
+  const Git git = Git::in(push.folder);
   auto url = push_url(git, push.target);
   if (!url) return url.error();
   warned.warned = true;
@@ -187,7 +188,7 @@ Result<GitPushed> push_unfenced(const GitPush& push, const std::string& oid, Ref
 }
 
 Result<GitPushed> push_over_seals(const GitPush& push, const std::string& oid) {
-  const Git git;
+  const Git git = Git::in(push.folder);
   auto url = push_url(git, push.target);
   if (!url) return url.error();
   const BranchPlace place{push.target.remote, *url, push.target.branch};

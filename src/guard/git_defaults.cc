@@ -67,9 +67,8 @@ Status whole_ref(std::string_view ref, WhereTo& out) {
 
 }  // namespace
 
-Result<WhereTo> where_to_push(const std::optional<std::string>& remote,
+Result<WhereTo> where_to_push(const Git& git, const std::optional<std::string>& remote,
                               const std::optional<std::string>& ref, bool plain) {
-  const Git git;
   WhereTo out;
   const bool by_head = !ref || *ref == "HEAD";
   std::string current;

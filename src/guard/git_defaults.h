@@ -14,8 +14,8 @@ struct WhereTo {
 };
 
 // REF: BRANCH, SOURCE:BRANCH, or a full name (refs/heads/…, refs/tags/…); default the current
-// branch. REMOTE: the current branch's, else origin. `plain`: git_here.h.
-Result<WhereTo> where_to_push(const std::optional<std::string>& remote,
+// branch. REMOTE: the current branch's, else origin. `plain`: git_here.h; only of where we are.
+Result<WhereTo> where_to_push(const Git& git, const std::optional<std::string>& remote,
                               const std::optional<std::string>& ref, bool plain = false);
 
 }  // namespace stint::guard

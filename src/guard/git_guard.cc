@@ -55,7 +55,7 @@ Result<GitPushed> push_git(const GitPush& push) {
   }
   if (push.target.branch.starts_with(push.target.fence_prefix))
     return invalid(cat(quoted(push.target.branch), " is a place of fences, not a branch"));
-  auto here = look_here(Git(), push.source, push.plain);
+  auto here = look_here(Git::in(push.folder), push.source, push.plain);
   if (!here) return here.error();
   auto pushed = push_fenced(push, *here);
   if (!pushed || !push.pass.warn) return pushed;

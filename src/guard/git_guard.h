@@ -41,8 +41,9 @@ Guard git_guard();
 
 struct GitPush {
   Pass pass;
-  GitTarget target;    // where to; the branch as named there
-  std::string source;  // what: a name or an object of this repository
+  std::string folder = {};  // whose repository; empty: where we are
+  GitTarget target;         // where to; the branch as named there
+  std::string source;       // what: a name or an object of this repository
   bool dry_run = false;
   bool plain = false;  // git_here.h
   // Git's settings beyond the repository's own, as they stand, to notice a change; none: not known.

@@ -11,14 +11,23 @@ namespace stint::guard {
 namespace {
 
 constexpr std::string_view kMark = "# stint-guard-hook ";
-constexpr const char* kBefore = "reference-transaction.before-stint";
 
+struct HookFile {
+  std::string path;    // where git looks for it: core.hooksPath
+  std::string before;  // what had been there
+  std::string_view text;
+};
 struct HookPlace {
   Git git;
   std::string repository;  // its git directory
-  std::string hook;        // where git looks for it: core.hooksPath
-  std::string before;
+  HookFile refuses;
+  HookFile clears;
 };
+
+HookFile file_in(const std::string& folder, std::string_view name, std::string_view text) {
+  const std::string path = cat(folder, "/", name);
+  return {path, cat(path, ".before-stint"), text};
+}
 
 Result<HookPlace> find_place(const std::string& repository) {
   // A folder that is no repository must not lead git up to one that contains it.
@@ -31,7 +40,8 @@ Result<HookPlace> find_place(const std::string& repository) {
   if (!hooks) return hooks.error();
   // A core.hooksPath that is no absolute path counts from where the hooks of a push run.
   const std::string folder = hooks->starts_with('/') ? *hooks : cat(path, "/", *hooks);
-  return HookPlace{git, path, cat(folder, "/reference-transaction"), cat(folder, "/", kBefore)};
+  return HookPlace{git, path, file_in(folder, "reference-transaction", hook_text()),
+                   file_in(folder, "pre-receive", clearing_hook_text())};
 }
 
 bool is_ours(const std::string& text) { return text.find(kMark) != text.npos; }
@@ -48,9 +58,7 @@ Result<std::string> add_fsync(const Git& git) {
   auto now = git.run({"config", "--get", "core.fsync"});
   if (!now) return now.error();
   std::string value(trim(now->out));
-  for (const std::string_view part : split(value, ',')) {
-    if (part == "all" || part == "reference") return value;
-  }
+  if (syncs_refs(value)) return value;
   value = cat(value.empty() ? "committed" : value, ",loose-object,reference");
   if (auto ok = set(git, {"core.fsync", value}); !ok) return ok.error();
   return value;
@@ -104,7 +112,52 @@ Result<HookState> try_hook(const HookPlace& place) {
   return Error{Code::Failed, git_words(end->talk)};
 }
 
+bool stands(const HookFile& hook) {
+  const auto text = os::read_file(hook.path);
+  return text && *text == hook.text && os::is_executable(hook.path);
+}
+
+// Puts it there; one that is not ours is kept beside it.
+Status put(const HookFile& hook) {
+  const auto present = os::read_file(hook.path);
+  if (!present && os::exists(hook.path)) return present.error();
+  if (present && !is_ours(*present)) {
+    if (os::exists(hook.before)) {
+      return Error{Code::Failed, cat(quoted(hook.before),
+                                     " is there already: the hook that now "
+                                     "stands there cannot be kept beside it. Nothing was changed "
+                                     "in the hooks")};
+    }
+    if (auto ok = os::rename_file(hook.path, hook.before); !ok) return ok;
+  }
+  if (auto ok = os::make_directories(os::parent_of(hook.path)); !ok) return ok;
+  return os::write_file(hook.path, hook.text, os::Durability::Synced, 0755);
+}
+
+// True: it was there.
+Result<bool> take_away(const HookFile& hook, bool* restored) {
+  const auto present = os::read_file(hook.path);
+  if (!present || !is_ours(*present)) return false;
+  if (os::exists(hook.before)) {
+    if (auto ok = os::rename_file(hook.before, hook.path); !ok) return ok.error();
+    *restored = true;
+  } else {
+    os::remove_file(hook.path);
+  }
+  return true;
+}
+
 }  // namespace
+
+bool syncs_refs(std::string_view core_fsync) {
+  bool out = false;
+  for (const std::string_view part : split(core_fsync, ',')) {
+    const std::string_view one = trim(part);
+    if (one == "all" || one == "reference") out = true;
+    if (one == "none" || one == "-all" || one == "-reference") out = false;
+  }
+  return out;
+}
 
 Result<std::string> fence_prefix_at(const std::string& repository) {
   auto place = find_place(repository);
@@ -118,20 +171,21 @@ Result<std::string> fence_prefix_at(const std::string& repository) {
 Result<HookFound> look_at_hook(const std::string& repository) {
   auto place = find_place(repository);
   if (!place) return place.error();
-  HookFound out{.state = HookState::None, .path = place->hook};
+  const HookFile& hook = place->refuses;
+  HookFound out{.state = HookState::None, .path = hook.path};
   out.unbound = unbound_patterns(place->git);
-  const auto text = os::read_file(place->hook);
+  const auto text = os::read_file(hook.path);
   if (!text || !is_ours(*text)) {
     const auto usual = os::read_file(cat(place->repository, "/hooks/reference-transaction"));
     if (usual && is_ours(*usual)) out.state = HookState::Elsewhere;
     return out;
   }
-  if (*text != hook_text()) {
+  if (*text != hook.text || !stands(place->clears)) {
     out.state = HookState::AnotherVersion;
     return out;
   }
   auto tried = try_hook(*place);
-  if (!tried) return std::move(tried.error()).during(cat("trying ", quoted(place->hook)));
+  if (!tried) return std::move(tried.error()).during(cat("trying ", quoted(hook.path)));
   out.state = *tried;
   return out;
 }
@@ -140,7 +194,7 @@ Result<HookInstalled> install_hook(const HookOptions& options) {
   auto place = find_place(options.repository);
   if (!place) return place.error();
   HookInstalled out;
-  out.path = place->hook;
+  out.path = place->refuses.path;
   auto fsync = add_fsync(place->git);
   if (!fsync) return fsync.error();
   out.fsync = *fsync;
@@ -153,29 +207,23 @@ Result<HookInstalled> install_hook(const HookOptions& options) {
     if (auto ok = set(place->git, {"stint.fenceref", options.prefix}); !ok) return ok.error();
   }
   out.unbound = unbound_patterns(place->git);
-  const auto present = os::read_file(place->hook);
-  if (!present && os::exists(place->hook)) return present.error();
-  out.chained = os::exists(place->before);
+  const auto is_chained = [&] {
+    return os::exists(place->refuses.before) || os::exists(place->clears.before);
+  };
+  out.chained = is_chained();
   // One that git does not run (its mode) is put there again.
-  const auto tried =
-      present && *present == hook_text() ? try_hook(*place) : Result<HookState>(HookState::None);
+  const auto tried = stands(place->refuses) && stands(place->clears)
+                         ? try_hook(*place)
+                         : Result<HookState>(HookState::None);
   if (tried && *tried == HookState::Runs) {
     out.already = !*changed;
     return out;
   }
-  if (present && !is_ours(*present)) {
-    if (out.chained) {
-      return Error{Code::Failed, cat(quoted(place->before),
-                                     " is there already: the hook that now "
-                                     "stands there cannot be kept beside it. Nothing was changed "
-                                     "in the hooks")};
-    }
-    if (auto ok = os::rename_file(place->hook, place->before); !ok) return ok.error();
-    out.chained = true;
+  // First who clears up: nothing is refused while only that one is there.
+  for (const HookFile& hook : {place->clears, place->refuses}) {
+    if (auto ok = put(hook); !ok) return ok.error();
   }
-  if (auto ok = os::make_directories(os::parent_of(place->hook)); !ok) return ok.error();
-  if (auto ok = os::write_file(place->hook, hook_text(), os::Durability::Synced, 0755); !ok)
-    return ok.error();
+  out.chained = is_chained();
   return out;
 }
 
@@ -183,15 +231,12 @@ Result<HookRemoved> uninstall_hook(const std::string& repository) {
   auto place = find_place(repository);
   if (!place) return place.error();
   HookRemoved out;
-  const auto present = os::read_file(place->hook);
-  out.was_there = present && is_ours(*present);
-  if (!out.was_there) return out;
-  if (os::exists(place->before)) {
-    if (auto ok = os::rename_file(place->before, place->hook); !ok) return ok.error();
-    out.restored = true;
-  } else {
-    os::remove_file(place->hook);
+  for (const HookFile& hook : {place->refuses, place->clears}) {
+    auto was_there = take_away(hook, &out.restored);
+    if (!was_there) return was_there.error();
+    out.was_there |= *was_there;
   }
+  if (!out.was_there) return out;
   for (const char* key : {"stint.guarded", "stint.descends", "stint.fenceref"}) {
     if (auto end = place->git.run({"config", "--unset-all", key}); !end) return end.error();
   }

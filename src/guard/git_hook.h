@@ -5,8 +5,11 @@
 // it decides (pre-receive and update leave a window, facts/git.md A5). Plain sh: our program does
 // not run there. tests/guard_git compares each of its decisions with core/fence.h. G5
 //
-// It cannot ask the store: that a raised token was really issued is the client's word. What it
-// keeps is that no fence ever goes down, and that nothing is written beside it.
+// A second one, pre-receive, refuses nothing: it clears away what a git process that was killed in
+// this repository has left locked (ADR 0022). Else the next holder would not get in.
+//
+// The first cannot ask the store: that a raised token was really issued is the client's word. What
+// it keeps is that no fence ever goes down, and that nothing is written beside it.
 #pragma once
 
 #include <string>
@@ -17,7 +20,7 @@
 
 namespace stint::guard {
 
-constexpr std::string_view kHookVersion = "2";
+constexpr std::string_view kHookVersion = "3";
 
 struct HookOptions {
   std::string repository;             // the path of a repository: bare, or its .git
@@ -28,23 +31,28 @@ struct HookOptions {
 
 struct HookInstalled {
   bool already = false;  // nothing had to be changed
-  bool chained = false;  // another hook was there, and is run first
-  std::string path;      // of the hook
+  bool chained = false;  // another hook was there, and is run first (pre-receive: last)
+  std::string path;      // of the hook that refuses
   std::string fsync;     // what core.fsync is now
   // Patterns of refs that are bound to no resource: the fence of any opens them.
   std::vector<std::string> unbound = {};
 };
 
-std::string_view hook_text();
+std::string_view hook_text();           // reference-transaction
+std::string_view clearing_hook_text();  // pre-receive
+std::string_view lock_words();          // what both have in them
 // Where the hook of this repository looks for fences.
 Result<std::string> fence_prefix_at(const std::string& repository);
 Result<HookInstalled> install_hook(const HookOptions& options);
+
+// Whether refs survive a power cut with that value of core.fsync: by git's default they do not.
+bool syncs_refs(std::string_view core_fsync);
 
 enum class HookState {
   Runs,            // tried
   None,            // none of ours
   Elsewhere,       // in hooks/, and core.hooksPath makes git look in another folder
-  AnotherVersion,  // ours, and not this text
+  AnotherVersion,  // ours, and not this text; or without its pre-receive
   NotRun,          // this text, and git does not run it: no right to execute it, or git before 2.28
 };
 struct HookFound {
@@ -57,7 +65,7 @@ Result<HookFound> look_at_hook(const std::string& repository);
 
 struct HookRemoved {
   bool was_there = false;
-  bool restored = false;  // the hook that had been there before
+  bool restored = false;  // a hook that had been there before
 };
 Result<HookRemoved> uninstall_hook(const std::string& repository);
 

@@ -1,3 +1,4 @@
+#include "base/text.h"
 #include "guard/git_hook.h"
 
 namespace stint::guard {
@@ -8,14 +9,76 @@ namespace {
 //                   fence ("*": any); without one: refs/heads/* *
 //   stint.fenceref  the prefix of fences; default refs/stint/fence/
 //   stint.descends  "NEW OLD", any number: generations that an operator has declared to follow
-constexpr std::string_view kText = R"HOOK(#!/bin/sh
-# stint-guard-hook 2
+constexpr std::string_view kRefusingHead = R"HOOK(#!/bin/sh
+# stint-guard-hook 3
 # Refuses whatever would write to a guarded branch without a fence that is at least as high as the one
 # that stands, or would lower, force or delete a fence. Installed and removed by
 # 'stint guard install' and 'stint guard uninstall'; do not edit.
 LC_ALL=C
 export LC_ALL
 updates=$(cat)
+common=$GIT_DIR
+if [ -z "$common" ] || [ -f "$common/commondir" ]; then common=$(git rev-parse --git-common-dir); fi
+)HOOK";
+
+constexpr std::string_view kText = R"HOOK(
+none() {
+  case "$1" in *[!0]*) return 1 ;; esac
+  return 0
+}
+# Makes the record when the first lock is to be noted. Only of the git that runs this hook itself: no
+# script and no 'git hook run' between us.
+begin_record() {
+  { IFS= read -r name <"/proc/$PPID/comm"; } 2>/dev/null || return
+  case "$name" in git | git-*) ;; *) return 1 ;; esac
+  case " $(tr '\0' ' ' <"/proc/$PPID/cmdline") " in
+    *' hook '*) return 1 ;;
+    *receive-pack*) receives=yes ;;
+  esac
+  here && look "$PPID" || return
+  record=$locks/$h_name.$PPID.$p_start
+  [ -d "$locks" ] || mkdir -p "$locks" || return
+  mkdir "$record" && look $$ && echo "$$ $p_start" >"$record/hook"
+}
+note_lock() { # PATH
+  [ -f "$common/$1" ] || return 0
+  [ $count -gt 0 ] || begin_record || return
+  count=$((count + 1))
+  [ $count -le 50 ] || return
+  echo "$count $1" >>"$record/names" && ln "$common/$1" "$record/$count"
+}
+# Only locks that are sure to be our git's own: it names the ref, and what is in the lock is what it
+# writes. Who packs refs has not locked those that it names: what stands there is another's.
+record_locks() {
+  [ ! -e "$common/packed-refs.lock" ] && [ ! -f "$GIT_DIR/commondir" ] || return
+  read -r head <"$common/HEAD"
+  while read -r old new ref; do
+    case "$ref" in
+      HEAD) head= && note_lock HEAD.lock || return ;;
+      refs/*)
+        none "$new" && continue
+        read -r word <"$common/$ref.lock" && [ "$word" = "$new" ] || continue
+        note_lock "$ref.lock" || return
+        [ "$head" != "ref: $ref" ] || along=$receives
+        ;;
+    esac
+  done <<EOF
+$updates
+EOF
+  # Newer gits lock HEAD along with its branch too, and do not name it.
+  [ -z "$along" ] || [ -z "$head" ] || note_lock HEAD.lock || return
+  [ $count -eq 0 ] || echo >"$record/whole"
+}
+case "$1" in
+  prepared) count=0 along= receives= && record_locks 2>/dev/null ;;
+  committed | aborted)
+    if [ -d "$locks" ] && look "$PPID"; then
+      for record in "$locks"/*".$PPID.$p_start"; do
+        [ ! -d "$record" ] || rm -rf "$record"
+      done
+    fi
+    ;;
+esac
 before="${0%/*}/reference-transaction.before-stint"
 if [ -x "$before" ]; then
   printf '%s\n' "$updates" | "$before" "$@" || exit 1
@@ -32,10 +95,6 @@ unset GIT_REPLACE_REF_BASE GIT_CONFIG GIT_CONFIG_PARAMETERS GIT_CONFIG_COUNT
 refuse() {
   echo "stint: refused: $*" >&2
   exit 1
-}
-none() {
-  case "$1" in *[!0]*) return 1 ;; esac
-  return 0
 }
 hex() { # TEXT LEAST MOST
   case "$1" in *[!0-9a-f]*) return 1 ;; esac
@@ -94,7 +153,7 @@ standing() { # OLD REF
 }
 # A line that leaves its ref as it is. git packs refs, and then takes the loose copies away, in
 # transactions that look like a write without an old value and like a deletion.
-common=$(git rev-parse --git-common-dir) || refuse "the repository cannot be found"
+[ -n "$common" ] || refuse "the repository cannot be found"
 packed=$common/packed-refs
 unchanged() { # OLD NEW REF
   if none "$2"; then
@@ -189,6 +248,9 @@ exit 0
 
 }  // namespace
 
-std::string_view hook_text() { return kText; }
+std::string_view hook_text() {
+  static const std::string text = cat(kRefusingHead, lock_words(), kText);
+  return text;
+}
 
 }  // namespace stint::guard

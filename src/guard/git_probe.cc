@@ -139,8 +139,8 @@ void Probe::power_cut() {
          "core.fsync to include reference");
     return;
   }
-  const std::string fsync = option("core.fsync");
-  const bool synced = fsync.find("all") != fsync.npos || fsync.find("reference") != fsync.npos;
+  const bool synced =
+      syncs_refs(option("core.fsync")) && option("core.fsyncMethod") != "writeout-only";
   const bool table = option("extensions.refstorage") == "reftable";
   if (synced || table) {
     tell(Level::Ok, "power cut", "refs are synced: fences survive one");

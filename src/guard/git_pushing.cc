@@ -14,7 +14,7 @@ Pushing::Pushing(const GitPush& push, Here here)
       here_(std::move(here)),
       ref_(fence_ref(push.target.fence_prefix, push.pass.resource)),
       hint_(here_.git_dir, push.target.remote, ref_, settings_digest(here_, push.settings)),
-      remote_(Git().within(push.limit),
+      remote_(Git::in(push.folder).within(push.limit),
               {.remote = push.target.remote,
                .url = {},
                .ref = ref_,
@@ -53,6 +53,7 @@ Status Pushing::stand() {
     standing_ = std::move(*hint);
     hinted_ = true;
     if (hint_.knows_settings()) return {};
+    if (auto ok = check_git_version(remote_.git()); !ok) return ok;
     // A push to several servers at once would land at one and be refused by the next.
     auto url = push_url(remote_.git(), push_.target);
     return url ? Status() : url.error();
@@ -202,7 +203,7 @@ Result<PushFate> Pushing::send() {
 
 bool Pushing::has_pre_push_hook() const {
   auto path = remote_.git().line({"rev-parse", "--git-path", "hooks/pre-push"}, "");
-  return path && os::exists(*path);
+  return path && os::exists(remote_.git().from_here(*path));
 }
 
 Result<PushFate> Pushing::attempt() {

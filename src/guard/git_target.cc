@@ -108,7 +108,7 @@ Result<std::string> push_url(const Git& git, const GitTarget& target) {
                          "its own. Name one of them as git:URL#BRANCH"));
     }
   }
-  return is_remote_url(url) ? url : os::absolute(url);
+  return is_remote_url(url) ? url : git.from_here(url);
 }
 
 std::string remote_with_url(const Git& git, const std::string& url) {
@@ -124,7 +124,7 @@ std::string remote_with_url(const Git& git, const std::string& url) {
     const std::string_view name = line.substr(0, tab);
     const std::string there(line.substr(tab + 1));
     if (name == found) return {};  // several push URLs: none of them alone is that remote
-    if ((is_remote_url(there) ? there : os::absolute(there)) == url) found = std::string(name);
+    if ((is_remote_url(there) ? there : git.from_here(there)) == url) found = std::string(name);
   }
   return found;
 }

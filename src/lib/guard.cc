@@ -5,6 +5,8 @@
 #include "base/text.h"
 #include "guard/directory_guard.h"
 #include "guard/file_guard.h"
+#include "guard/git_defaults.h"
+#include "guard/git_guard.h"
 #include "guard/words.h"
 #include "lib/hold.h"
 #include "os/files.h"
@@ -63,7 +65,12 @@ Pass writing_pass(const lib::Hold& hold, const Options& options) {
   Pass pass = pass_of(hold);
   pass.mode = options.once ? core::FenceMode::Once : core::FenceMode::AtLeast;
   pass.key = options.key;
+  if constexpr (requires { options.require_live; }) pass.require_live = options.require_live;
   return pass;
+}
+
+std::optional<std::string> unless_empty(const std::string& text) {
+  return text.empty() ? std::nullopt : std::optional(text);
 }
 
 Outcome<WrittenTarget, Refusal> outcome_of(const lib::ClientState& client, const Pass& pass,
@@ -141,6 +148,33 @@ Outcome<WrittenTarget, Refusal> publish(const Holder& holder, const PublishOptio
       client, pass,
       publish_directory({.path = options.path, .staged = options.staged, .follow = options.follow},
                         pass, &client.opened->fences()));
+}
+
+Outcome<PushedTarget, Refusal> push(const Holder& holder, const PushOptions& options) {
+  const lib::Hold& hold = lib::hold_of(holder);
+  const lib::ClientState& client = *hold.client();
+  auto where = where_to_push(Git::in(options.directory), unless_empty(options.remote),
+                             unless_empty(options.ref));
+  if (!where) return where.error();
+  if (!options.fence_ref.empty()) where->target.fence_prefix = options.fence_ref;
+  if (options.seal_commits) where->target.fallback = GitFallback::SealCommit;
+  const GitPush request{
+      .pass = writing_pass(hold, options),
+      .folder = options.directory,
+      .target = std::move(where->target),
+      .source = std::move(where->source),
+      .limit = options.within,
+      .fences = [&]() -> Result<api::Fences*> { return &client.opened->fences(); },
+      .tell = {}};
+  auto pushed = push_git(request);
+  if (!pushed) return pushed.error();
+  if (const auto* refused = std::get_if<Refused>(&pushed->answer)) {
+    return refusal_of(client, *refused, request.pass);
+  }
+  return PushedTarget{.target = std::move(pushed->target),
+                      .oid = std::move(pushed->oid),
+                      .sealed = pushed->sealed,
+                      .already = std::get<Written>(pushed->answer).already};
 }
 
 Outcome<Acted, Refusal> admit(const Holder& holder, const ActOptions& options,

@@ -84,6 +84,8 @@ bool may_write(const std::string& path) {
   return ::access(path.c_str(), R_OK | W_OK) == 0 || errno != EACCES;
 }
 
+bool is_executable(const std::string& path) { return ::access(path.c_str(), X_OK) == 0; }
+
 bool exists(const std::string& path) {
   return ::access(path.c_str(), F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR);
 }

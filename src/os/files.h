@@ -27,6 +27,8 @@ Result<Fd> open_to_append(const std::string& path);
 bool exists(const std::string& path);
 // False only if the user's rights forbid it.
 bool may_write(const std::string& path);
+// By this user's rights.
+bool is_executable(const std::string& path);
 
 // Creates missing parents too; `mode` as the umask leaves it.
 Status make_directories(const std::string& path, unsigned mode = 0700);

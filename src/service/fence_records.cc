@@ -170,8 +170,8 @@ Status check_sealed(const Remembered& targets) {
   return invalid(cat(
       "at most ", api::kMostSealedTargets, " targets of one resource, together ",
       store::Store::kMaxValueBytes,
-      " bytes, are remembered as sealed. Take out those that are no longer written to (stint seal "
-      "--forget TARGET --resource R --why TEXT), or guard the others with a lease of their own"));
+      " bytes, are remembered as sealed. Guard the others with a lease of their own; which of them "
+      "are no longer written to is for an operator to say"));
 }
 
 }  // namespace stint::service

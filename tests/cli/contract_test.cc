@@ -203,6 +203,38 @@ TEST(Contract, AMistypedTargetCanBeForgottenInTheWordsThatItWasGivenIn) {
   EXPECT_EQ(stint({"run", "r", "--", "true"}).exit_code, 0);
 }
 
+// All branches of a repository share one fence: what is said of it is true.
+TEST(Contract, OfTwoBranchesOneCanBeForgottenAndTheFenceIsStillSealed) {
+  const Stint stint;
+  const std::string server = stint.dir().file("r.git");
+  ASSERT_EQ(run({.argv = {"git", "init", "-q", "--bare", server}}).exit_code, 0);
+  const std::string main = cat("git:", server, "#main");
+  const std::string side = cat("git:", server, "#side");
+  ASSERT_EQ(stint({"run", "r", "--seal", main, "--seal", side, "--", "true"}).exit_code, 0);
+  const auto forget = [&](const std::string& target) {
+    return stint({"seal", "--forget", target, "--resource", "r", "--why", "x"}).err;
+  };
+  EXPECT_NE(forget(main).find("still sealed, for"), std::string::npos);
+  ASSERT_EQ(stint({"run", "r", "--", "true"}).exit_code, 0);
+  const Finished fence =
+      run({.argv = {"git", "--git-dir", server, "cat-file", "-p", "refs/stint/fence/r"}});
+  EXPECT_NE(fence.out.find("\ntoken 2\n"), std::string::npos) << fence.out;
+  EXPECT_NE(forget(side).find("none of them is sealed any more"), std::string::npos);
+}
+
+// A refusal names no command that takes protection away: agents follow such recipes.
+TEST(Contract, TooManyTargetsAreRefusedWithoutARecipe) {
+  const Stint stint;
+  ASSERT_EQ(stint({"acquire", "r", "--ttl", "1h"}).exit_code, 0);
+  std::vector<std::string> words = {"seal", "--resource", "r", "--token", "1"};
+  for (int i = 0; i < 64; ++i) words.push_back(cat("admit:t", i));
+  ASSERT_EQ(stint(words).exit_code, 0);
+  const Finished many = stint({"seal", "admit:more", "--resource", "r", "--token", "1"});
+  EXPECT_EQ(many.exit_code, 2) << many.err;
+  EXPECT_NE(many.err.find("at most 64 targets"), std::string::npos) << many.err;
+  EXPECT_EQ(many.err.find("--forget"), std::string::npos) << many.err;
+}
+
 TEST(Contract, EachCauseOfARefusedWriteHasItsLine) {
   const Stint stint;
   const std::string page = stint.dir().file("page");

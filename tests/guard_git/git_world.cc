@@ -132,9 +132,13 @@ std::string GitWorld::head(const std::string& clone) const {
   return std::string(trim(git(clone, {"rev-parse", "HEAD"}).out));
 }
 
-Finished GitWorld::git(const std::string& clone, std::vector<std::string> words) const {
+Command GitWorld::git_command(const std::string& clone, std::vector<std::string> words) const {
   words.insert(words.begin(), "git");
-  return run(plain(std::move(words), dir_.file(clone)), Millis(60'000));
+  return plain(std::move(words), dir_.file(clone));
+}
+
+Finished GitWorld::git(const std::string& clone, std::vector<std::string> words) const {
+  return run(git_command(clone, std::move(words)), Millis(60'000));
 }
 
 void GitWorld::hook(const std::string& clone, const std::string& name,

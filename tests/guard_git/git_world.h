@@ -69,6 +69,7 @@ class GitWorld {
   std::string commit(const std::string& clone, const std::string& what) const;
   std::string head(const std::string& clone) const;
   Finished git(const std::string& clone, std::vector<std::string> words) const;
+  Command git_command(const std::string& clone, std::vector<std::string> words) const;
   void hook(const std::string& clone, const std::string& name, const std::string& script) const;
 
   // ---- holders of the resource "r"

@@ -116,5 +116,128 @@ TEST_F(GuardTest, WrongTargetsAreErrors) {
   EXPECT_NE(guard::admit(holder, {.name = "", .key = "k"}, [] { return 0; }).error(), nullptr);
 }
 
+class PushTest : public GuardTest {
+ protected:
+  PushTest() {
+    write_text(dir_.file("gitconfig"), "[user]\n\tname = t\n\temail = t@example.org\n");
+    ::setenv("GIT_CONFIG_GLOBAL", dir_.file("gitconfig").c_str(), 1);
+    ::setenv("GIT_CONFIG_NOSYSTEM", "1", 1);
+    git({"init", "-q", "--bare", "-b", "main", server()});
+    git({"init", "-q", "-b", "main", clone()});
+    git({"-C", clone(), "remote", "add", "origin", server()});
+    commit("first");
+    git({"-C", clone(), "push", "-q", "origin", "main"});
+  }
+  std::string server() const { return dir_.file("server.git"); }
+  std::string clone() const { return dir_.file("clone"); }
+  std::string git(std::vector<std::string> words) const {
+    words.insert(words.begin(), "git");
+    const Finished done = run({.argv = std::move(words), .cwd = "/"});
+    EXPECT_EQ(done.exit_code, 0) << done.err;
+    return std::string(trim(done.out));
+  }
+  std::string commit(const std::string& what) const {
+    git({"-C", clone(), "commit", "-q", "--allow-empty", "-m", what});
+    return git({"-C", clone(), "rev-parse", "HEAD"});
+  }
+  std::string main() const { return git({"--git-dir", server(), "rev-parse", "main"}); }
+};
+
+// EVIDENCE-OF: G5
+TEST_F(PushTest, LandsForTheHolderAndIsRefusedForTheOneBefore) {
+  Holder first = hold();
+  const guard::PushOptions there = {.directory = clone(), .remote = "origin", .ref = "main"};
+  const std::string one = commit("one");
+  const auto pushed = guard::push(first, there);
+  ASSERT_TRUE(pushed) << pushed.error()->message;
+  EXPECT_EQ(pushed->oid, one);
+  EXPECT_TRUE(pushed->sealed);
+  EXPECT_EQ(pushed->target, cat("git:", server(), "#refs/heads/main"));
+  EXPECT_EQ(main(), one);
+  // Where git push would go.
+  const std::string two = commit("two");
+  git({"-C", clone(), "config", "branch.main.remote", "origin"});
+  const auto by_default = guard::push(first, {.directory = clone()});
+  ASSERT_TRUE(by_default) << by_default.error()->message;
+  EXPECT_FALSE(by_default->sealed);
+  EXPECT_EQ(main(), two);
+  // It was remembered: the revoke seals it.
+  ASSERT_TRUE(client_.revoke({.resource = "r", .expected = first.token(), .why = "test"}));
+  commit("late");
+  const auto late = guard::push(first, there);
+  const auto* why = late.get_if<guard::Refusal>();
+  ASSERT_NE(why, nullptr) << (late ? "landed" : late.error()->message);
+  EXPECT_EQ(why->code, Code::Stale);
+  EXPECT_EQ(why->fence, 2U);
+  EXPECT_EQ(main(), two);
+  Holder second = hold();
+  ASSERT_TRUE(guard::push(second, there));
+}
+
+TEST_F(PushTest, TellsFaultsAndConflictsApartFromRefusals) {
+  Holder holder = hold();
+  guard::PushOptions there = {.directory = dir_.path(), .remote = "origin", .ref = "main"};
+  EXPECT_NE(guard::push(holder, there).error(), nullptr) << "no repository";
+  there.directory = clone();
+  there.ref = "+main";
+  EXPECT_EQ(guard::push(holder, there).error()->code, Code::Invalid);
+  there.ref = "main";
+  there.fence_ref = "refs/aaa/";
+  EXPECT_EQ(guard::push(holder, there).error()->code, Code::Invalid);
+  there.fence_ref = "refs/zzz/";
+  there.once = true;
+  there.seal_commits = true;
+  EXPECT_EQ(guard::push(holder, there).error()->code, Code::Invalid);
+  there.seal_commits = false;
+  commit("one");
+  ASSERT_TRUE(guard::push(holder, there));
+  EXPECT_EQ(git({"--git-dir", server(), "for-each-ref", "--format=%(refname)", "refs/zzz/"}),
+            "refs/zzz/r");
+  EXPECT_TRUE(guard::push(holder, there)->already);
+  commit("two");
+  const auto used = guard::push(holder, there);
+  ASSERT_NE(used.get_if<guard::Refusal>(), nullptr);
+  EXPECT_EQ(used.get_if<guard::Refusal>()->code, Code::Used);
+  // The branch moved on at the server.
+  there.once = false;
+  git({"-C", clone(), "push", "-q", "origin", "HEAD:main"});
+  git({"-C", clone(), "reset", "-q", "--hard", "HEAD~1"});
+  commit("beside");
+  const auto conflict = guard::push(holder, there);
+  ASSERT_NE(conflict.error(), nullptr);
+  EXPECT_EQ(conflict.error()->code, Code::Failed);
+  EXPECT_TRUE(conflict.error()->message.starts_with("conflict: ")) << conflict.error()->message;
+}
+
+// Late and not superseded is accepted, unless both are asked for.
+TEST_F(PushTest, RequireLiveRefusesOnceTheLeaseIsOver) {
+  Holder holder = hold();
+  const std::string page = dir_.file("page");
+  const std::string staged = dir_.file("staged");
+  std::filesystem::create_directory(staged);
+  const guard::WriteOptions write = {.path = page, .body = "x", .require_live = true};
+  const guard::PublishOptions publish = {
+      .path = dir_.file("tree"), .staged = staged, .require_live = true};
+  const guard::PushOptions push = {
+      .directory = clone(), .remote = "origin", .ref = "main", .require_live = true};
+  ASSERT_TRUE(guard::write(holder, write));
+  ASSERT_TRUE(guard::publish(holder, publish));
+  commit("one");
+  ASSERT_TRUE(guard::push(holder, push));
+  const std::string stood = main();
+  commit("two");
+  ASSERT_TRUE(holder.release());
+  const auto refused = [](const auto& answer) {
+    return answer.template get_if<guard::Refusal>() != nullptr;
+  };
+  EXPECT_TRUE(refused(guard::write(holder, write)));
+  EXPECT_TRUE(refused(guard::publish(holder, publish)));
+  EXPECT_TRUE(refused(guard::push(holder, push)));
+  EXPECT_EQ(main(), stood);
+  // Nobody took over: without it they count.
+  EXPECT_TRUE(guard::write(holder, {.path = page, .body = "y"}));
+  EXPECT_TRUE(guard::push(holder, {.directory = clone(), .remote = "origin", .ref = "main"}));
+}
+
 }  // namespace
 }  // namespace stint::test
