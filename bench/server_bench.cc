@@ -1,5 +1,6 @@
 // `stint serve` against Redis and etcd, each doing acquire and release of leases that survive a
 // power cut: one load generator, 64 connections, every connection its own lease. Rounds in turn.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -298,19 +299,39 @@ int compare(const std::string& stint, const std::string& threads) {
   return fine ? 0 : 1;
 }
 
-// For a profile: the pairs of one kind of store alone, again and again.
+// One side of a round, with what it cost.
+void tell_load(const std::string& name, const std::function<double()>& run) {
+  const double server = seconds_of_servers();
+  const std::clock_t client = std::clock();
+  const double a_second = run();
+  const double calls = a_second * static_cast<double>(kTime.count()) / 1e3;
+  std::printf("%s %.0f calls/s, processor time a call: server %.1f us, client %.1f us\n",
+              name.c_str(), a_second, (seconds_of_servers() - server) * 1e6 / calls,
+              static_cast<double>(std::clock() - client) * 1e6 / CLOCKS_PER_SEC / calls);
+}
+
+// For a profile: the pairs of one kind of store, again and again, in turn with those of Redis.
 int drive(const std::string& stint, const std::string& threads, const std::string& kind,
           int rounds) {
+  test::RedisServer redis;
+  CHECK(redis.start(), "Redis does not start");
   Contender one(stint, threads, kind, Bounds{.redis = 1, .etcd = 8});
+  std::vector<double> ratios;
   for (int i = 0; i < rounds; ++i) {
-    const double server = seconds_of_servers();
-    const std::clock_t client = std::clock();
-    const double a_second = one.run_pairs();
-    const double calls = a_second * static_cast<double>(kTime.count()) / 1e3;
-    std::printf("%s %.0f calls/s, processor time a call: server %.1f us, client %.1f us\n",
-                kind.c_str(), a_second, (seconds_of_servers() - server) * 1e6 / calls,
-                static_cast<double>(std::clock() - client) * 1e6 / CLOCKS_PER_SEC / calls);
+    double theirs = 0;
+    double ours = 0;
+    tell_load("redis", [&] {
+      theirs = run_load(redis.port(), kConnections, kTime, [](std::size_t n) {
+                 return std::make_unique<RedisTalk>(cat("bench/", n));
+               }).per_second;
+      return theirs;
+    });
+    tell_load(kind, [&] { return ours = one.run_pairs(); });
+    ratios.push_back(ours / theirs);
   }
+  std::sort(ratios.begin(), ratios.end());
+  std::printf("%s of redis: %.2f [%.2f..%.2f]\n", kind.c_str(), ratios[ratios.size() / 2],
+              ratios.front(), ratios.back());
   return 0;
 }
 

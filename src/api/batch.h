@@ -24,9 +24,11 @@ class BatchedLeases {
  public:
   virtual ~BatchedLeases() = default;
   using Tell = std::function<void(std::size_t ask, AskAnswer answer)>;
-  // Tells each answer once, in any order, and returns when all are told. A refusal is told before
-  // the store writes what the others want: it waits for no disk.
-  virtual void many(const std::vector<Ask>& asks, const Tell& tell) = 0;
+  using Pause = std::function<void()>;
+  // Tells each answer once, in any order, and returns when all are told. What needs no disk sync is
+  // told before what does: refusals, releases, and renewals where the store lets them go unsynced.
+  // `pause` is called between the two, if there are both: what was told so far is to go out now.
+  virtual void many(const std::vector<Ask>& asks, const Tell& tell, const Pause& pause) = 0;
 };
 
 }  // namespace stint::api

@@ -23,6 +23,8 @@ class Fd {
   int get() const { return fd_; }
   explicit operator bool() const { return fd_ >= 0; }
   void reset();
+  // Somebody else owns it now.
+  int release() { return std::exchange(fd_, -1); }
 
  private:
   int fd_ = -1;

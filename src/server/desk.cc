@@ -59,7 +59,8 @@ Status Desk::open() {
                                         .limits = limits,
                                         .workers = serve_.limits.store_threads,
                                         .most_work = serve_.limits.most_queued,
-                                        .tls = serve_.tls},
+                                        .tls = serve_.tls,
+                                        .turns = serve_.backend.batch != nullptr ? this : nullptr},
                                        *this, clock_);
   if (!http) return http.error();
   http_ = std::move(*http);
@@ -240,10 +241,13 @@ bool Desk::look_at_caller(const VisitPtr& visit) {
 
 void Desk::note_use(const Caller& caller) {
   if (!caller.key) return;
-  MonoTime& last = used_[caller.key->id];
   const MonoTime now = clock_.mono();
-  if (last != MonoTime{} && now - last < kUseNoted) return;
-  last = now;
+  {
+    const MutexLock lock(used_mutex_);
+    MonoTime& last = used_[caller.key->id];
+    if (last != MonoTime{} && now - last < kUseNoted) return;
+    last = now;
+  }
   (void)http_->work([this, key = caller.key] { (void)serve_.backend.keys->used(*key); });
 }
 

@@ -15,7 +15,7 @@
 
 namespace stint::server {
 
-class Desk final : public Server, public net::http::Handler {
+class Desk final : public Server, public net::http::Handler, public net::http::TurnHandler {
  public:
   Desk(const ServeRequest& request, const Clock& clock)
       : serve_(request),
@@ -31,6 +31,7 @@ class Desk final : public Server, public net::http::Handler {
   bool stop(Millis patience) override;
   Status reload() override { return http_->reload(); }
   void request(const std::shared_ptr<net::http::Call>& call) override;
+  void turn(net::http::Turn& turn) override;
 
  private:
   // The first one that says no answers.
@@ -46,7 +47,17 @@ class Desk final : public Server, public net::http::Handler {
   bool gather(const VisitPtr& visit, const std::shared_ptr<Request>& request);
   // False: this store has no batches, or too much waits already.
   bool line_up(const VisitPtr& visit, const std::shared_ptr<Request>& request, api::Ask ask);
+  struct Gathered {
+    VisitPtr visit;
+    std::shared_ptr<Request> request;
+    api::Ask ask;
+  };
+  using Answers = std::vector<std::pair<std::size_t, Answer>>;
   void run_gathered();
+  void finish_all(std::vector<Gathered>& batch, Answers& answers);
+  // Of a lane: what can be asked of the store together with the others. Nothing: the loop's.
+  std::optional<Gathered> read_short(const std::shared_ptr<net::http::ShortCall>& call);
+  std::optional<api::Ask> short_ask(const VisitPtr& visit, Request& request);
   void run_claim(const VisitPtr& visit, const std::shared_ptr<Request>& request);
   void serve_metrics(const VisitPtr& visit);
   // The janitor: no server leads, each looks after all queues, at its own pace.
@@ -71,16 +82,13 @@ class Desk final : public Server, public net::http::Handler {
   std::unique_ptr<Wakes::Subscription> key_wakes_;
   std::atomic<std::uint64_t> next_id_{1};
   std::string id_prefix_;
-  bool stopping_ = false;
+  std::atomic<bool> stopping_ = false;
   Readiness readiness_;
-  struct Gathered {
-    VisitPtr visit;
-    std::shared_ptr<Request> request;
-    api::Ask ask;
-  };
   std::vector<Gathered> gathered_;
-  bool gathering_ = false;                // a batch is under way, or about to be
-  std::map<std::string, MonoTime> used_;  // when the use of a key was written last
+  bool gathering_ = false;  // a batch is under way, or about to be
+  Mutex used_mutex_;
+  // When the use of a key was written last.
+  std::map<std::string, MonoTime> used_ GUARDED_BY(used_mutex_);
   // In this order: each stands on the one before, and the loop ends before all of them.
   std::unique_ptr<net::http::Server> http_;
   std::unique_ptr<Wakes> wakes_;

@@ -83,7 +83,8 @@ Result<std::shared_ptr<const Gatekeeper::Table>> Gatekeeper::read() const {
 
 std::variant<Caller, net::http::Answer> Gatekeeper::admit(
     const net::http::RequestHead& head) const {
-  if (!asks()) {
+  const auto keys = known();
+  if (!asks(*keys)) {
     std::string wrong = foreign(head);
     if (wrong.empty()) return Caller{};
     return error_answer(403, {Code::Denied, std::move(wrong)});
@@ -97,9 +98,9 @@ std::variant<Caller, net::http::Answer> Gatekeeper::admit(
   }
   const std::string_view bearer = shown->substr(kScheme.size());
   const auto parsed = api::parse_shown_key(bearer);
-  const auto found = parsed ? keys_->find(parsed->id) : keys_->end();
+  const auto found = parsed ? keys->find(parsed->id) : keys->end();
   // One answer for all that is wrong with it: nothing is learnt by guessing.
-  if (found == keys_->end() || !api::is_secret_of(*found->second, parsed->secret)) {
+  if (found == keys->end() || !api::is_secret_of(*found->second, parsed->secret)) {
     return refused("this key is not known here");
   }
   const api::Key& key = *found->second;
@@ -114,6 +115,7 @@ bool Gatekeeper::within_rate(const Caller& caller) {
   const auto rate = static_cast<double>(serve_.limits.rate);
   if (serve_.limits.rate == 0 || !caller.key) return true;
   const MonoTime now = clock_.mono();
+  const MutexLock lock(mutex_);
   Bucket& bucket = buckets_[caller.key->id];
   if (bucket.at == MonoTime{}) bucket.left = rate;
   bucket.left =

@@ -1,5 +1,5 @@
 // Who comes in: keys are kept in mind, looked at anew when one was made or revoked, and at the
-// latest every few seconds. The loop's, but refresh().
+// latest every few seconds. Thread safety: any thread.
 #pragma once
 
 #include <map>
@@ -7,6 +7,7 @@
 #include <string>
 #include <variant>
 
+#include "base/mutex.h"
 #include "net/http/server.h"
 #include "server/caller.h"
 #include "server/server.h"
@@ -21,10 +22,13 @@ class Gatekeeper {
 
   // Reads the keys. May wait for the store.
   Result<std::shared_ptr<const Table>> read() const;
-  void learn(std::shared_ptr<const Table> keys) { keys_ = std::move(keys); }
+  void learn(std::shared_ptr<const Table> keys) {
+    const MutexLock lock(mutex_);
+    keys_ = std::move(keys);
+  }
   // Once any key exists every request needs one. A revoked or expired one counts: the last key's
   // end must not open the door.
-  bool asks() const { return !serve_.demo && !keys_->empty(); }
+  bool asks() const { return asks(*known()); }
 
   // 401 with the reason. Without keys: 403 for who asks in the name of a page of another place, or
   // by a name that is not this machine's.
@@ -37,10 +41,17 @@ class Gatekeeper {
     double left = 0;
     MonoTime at{};
   };
+  bool asks(const Table& keys) const { return !serve_.demo && !keys.empty(); }
+  std::shared_ptr<const Table> known() const {
+    const MutexLock lock(mutex_);
+    return keys_;
+  }
+
   const ServeRequest& serve_;
   const Clock& clock_;
-  std::shared_ptr<const Table> keys_ = std::make_shared<Table>();
-  std::map<std::string, Bucket> buckets_;
+  mutable Mutex mutex_;
+  std::shared_ptr<const Table> keys_ GUARDED_BY(mutex_) = std::make_shared<Table>();
+  std::map<std::string, Bucket> buckets_ GUARDED_BY(mutex_);
 };
 
 }  // namespace stint::server

@@ -87,19 +87,20 @@ std::optional<Anchor> joined(const Anchor& one, const Anchor& other) {
 }  // namespace
 
 // What must be read is read at once: looking whether the store is in place, a lock and a
-// transaction serve all of them.
+// transaction serve all of them. The plans are in the order of `some`.
 std::vector<std::optional<LeaseService::Planned>> LeaseService::plan_many(
-    const std::vector<api::Ask>& asks) {
-  std::vector<std::optional<Planned>> plans(asks.size());
-  std::vector<std::optional<core::Verb>> verbs(asks.size());
+    const std::vector<api::Ask>& asks, const std::vector<std::size_t>& some) {
+  std::vector<std::optional<Planned>> plans(some.size());
+  std::vector<std::optional<core::Verb>> verbs(some.size());
   std::vector<std::string> keys;
   std::vector<Wanted> wanted;
-  for (std::size_t i = 0; i < asks.size(); ++i) {
-    auto verb = verb_of(asks[i]);
+  for (std::size_t i = 0; i < some.size(); ++i) {
+    const api::Ask& ask = asks[some[i]];
+    auto verb = verb_of(ask);
     if (!verb) continue;
     verbs[i] = std::move(*verb);
-    const api::Once* const once = once_of(asks[i]);
-    const api::Grip* const grip = once == nullptr ? grip_of(asks[i]) : nullptr;
+    const api::Once* const once = once_of(ask);
+    const api::Grip* const grip = once == nullptr ? grip_of(ask) : nullptr;
     if (auto assumed = grip != nullptr ? assume(*grip) : std::nullopt) {
       auto planned = plan_on(std::move(*assumed), *verbs[i], once);
       // Only what was read can say no.
@@ -109,7 +110,7 @@ std::vector<std::optional<LeaseService::Planned>> LeaseService::plan_many(
       }
     }
     wanted.push_back({i, keys.size()});
-    for (std::string& key : look_keys(resource_of(asks[i]), further_of(*verbs[i]), once)) {
+    for (std::string& key : look_keys(resource_of(ask), further_of(*verbs[i]), once)) {
       keys.push_back(std::move(key));
     }
   }
@@ -117,8 +118,9 @@ std::vector<std::optional<LeaseService::Planned>> LeaseService::plan_many(
   const auto reading = store_.read(keys);
   if (!reading) return plans;
   for (const auto& [i, first] : wanted) {
-    const api::Once* const once = once_of(asks[i]);
-    auto snapshot = snapshot_of(resource_of(asks[i]), further_of(*verbs[i]), once, *reading, first);
+    const api::Ask& ask = asks[some[i]];
+    const api::Once* const once = once_of(ask);
+    auto snapshot = snapshot_of(resource_of(ask), further_of(*verbs[i]), once, *reading, first);
     if (!snapshot) continue;
     auto planned = plan_on(std::move(*snapshot), *verbs[i], once);
     if (planned) plans[i] = std::move(*planned);
@@ -126,31 +128,51 @@ std::vector<std::optional<LeaseService::Planned>> LeaseService::plan_many(
   return plans;
 }
 
-void LeaseService::many(const std::vector<api::Ask>& asks, const Tell& tell) {
+// Releases need no sync anywhere: they do not wait for that of the grants, and the grants see what
+// they have freed.
+void LeaseService::many(const std::vector<api::Ask>& asks, const Tell& tell, const Pause& pause) {
   if (many_commits_ == nullptr) {
     for (std::size_t i = 0; i < asks.size(); ++i) tell(i, one_by_one(asks[i]));
     return;
   }
-  auto plans = plan_many(asks);
+  const bool renews_at_once = store_.capabilities().relaxed_renewals;
+  std::vector<std::size_t> at_once;
+  std::vector<std::size_t> synced;
+  for (std::size_t i = 0; i < asks.size(); ++i) {
+    const bool quick = std::holds_alternative<api::Ending>(asks[i]) ||
+                       (renews_at_once && std::holds_alternative<api::Renewal>(asks[i]));
+    (quick ? at_once : synced).push_back(i);
+  }
+  if (!at_once.empty()) many_together(asks, at_once, tell, [] {});
+  if (!synced.empty()) many_together(asks, synced, tell, pause);
+}
+
+void LeaseService::many_together(const std::vector<api::Ask>& asks,
+                                 const std::vector<std::size_t>& some, const Tell& tell,
+                                 const Pause& pause) {
+  auto plans = plan_many(asks, some);
   std::vector<std::size_t> single;
   std::vector<std::size_t> proposed;
   std::vector<store::Proposal> proposals;
-  for (std::size_t i = 0; i < asks.size(); ++i) {
+  proposals.reserve(some.size());
+  for (std::size_t i = 0; i < some.size(); ++i) {
     if (!plans[i]) {
-      single.push_back(i);
+      single.push_back(some[i]);
     } else if (plans[i]->steps.empty()) {
-      tell(i, told_of(asks[i], std::move(plans[i]->settled)));
+      tell(some[i], told_of(asks[some[i]], std::move(plans[i]->settled)));
     } else {
       proposed.push_back(i);
       proposals.push_back({std::move(plans[i]->steps), sync_of(plans[i]->settled.decision.change)});
     }
   }
+  pause();
   std::vector<Result<store::CommitAnswer>> answers;
   if (!proposals.empty()) answers = many_commits_->commit_many(proposals);
   remember_newest(plans, proposed, answers);
   for (std::size_t next = 0; next < proposed.size(); ++next) {
-    const std::size_t i = proposed[next];
-    plans[i]->steps = std::move(proposals[next].steps);
+    Planned& plan = *plans[proposed[next]];
+    const std::size_t i = some[proposed[next]];
+    plan.steps = std::move(proposals[next].steps);
     const Result<store::CommitAnswer>& answer = answers[next];
     if (!answer && answer.error().code == Code::UnknownOutcome) {
       // Who renews counts from before it asked, and asks again by itself.
@@ -164,8 +186,8 @@ void LeaseService::many(const std::vector<api::Ask>& asks, const Tell& tell) {
       single.push_back(i);
       continue;
     }
-    committed(*plans[i], *done);
-    tell(i, told_of(asks[i], std::move(plans[i]->settled)));
+    committed(plan, *done);
+    tell(i, told_of(asks[i], std::move(plan.settled)));
   }
   for (const std::size_t i : single) tell(i, one_by_one(asks[i]));
 }

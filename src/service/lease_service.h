@@ -40,7 +40,7 @@ class LeaseService final : public api::Leases, public api::BatchedLeases {
   Result<Token> forget(const ResourceName& resource) override;
   Result<std::unique_ptr<Watch>> watch(const ResourceName& resource) override;
   // With one disk sync for all, where the store can (batches() says so).
-  void many(const std::vector<api::Ask>& asks, const Tell& tell) override;
+  void many(const std::vector<api::Ask>& asks, const Tell& tell, const Pause& pause) override;
   bool batches() const { return many_commits_ != nullptr; }
   const Generation& generation() const override { return *generation_.load(); }
   Millis smallest_ttl() const override { return store_.capabilities().smallest_ttl; }
@@ -84,7 +84,11 @@ class LeaseService final : public api::Leases, public api::BatchedLeases {
                        const api::Once* once);
   Result<Planned> plan_on(Snapshot snapshot, const core::Verb& verb, const api::Once* once);
   // Several verbs' plans, on one reading; empty: it goes the way of a single verb.
-  std::vector<std::optional<Planned>> plan_many(const std::vector<api::Ask>& asks);
+  std::vector<std::optional<Planned>> plan_many(const std::vector<api::Ask>& asks,
+                                                const std::vector<std::size_t>& some);
+  // Those of `some`, with one commit of the store. `pause`: before it waits for a disk.
+  void many_together(const std::vector<api::Ask>& asks, const std::vector<std::size_t>& some,
+                     const Tell& tell, const Pause& pause);
   api::AskAnswer told_of(const api::Ask& ask, Settled settled);
   std::optional<Anchor> anchor_of(const Planned& planned, const store::Committed& done) const;
   Result<core::Verb> verb_of(const api::AcquireRequest& request) const;

@@ -87,9 +87,13 @@ class LeaseSettling : public ::testing::Test {
   // As a server asks: several verbs at once; "which: what" in the order in which it was told.
   std::vector<std::string> together(const std::vector<api::Ask>& asks) {
     told_.clear();
-    service_->many(asks, [&](std::size_t i, const api::AskAnswer& answer) {
-      told_.push_back(cat(i, ": ", std::visit([](const auto& one) { return said(one); }, answer)));
-    });
+    service_->many(
+        asks,
+        [&](std::size_t i, const api::AskAnswer& answer) {
+          told_.push_back(
+              cat(i, ": ", std::visit([](const auto& one) { return said(one); }, answer)));
+        },
+        [] {});
     return told_;
   }
 
@@ -154,6 +158,22 @@ TEST_F(LeaseSettling, ARefusalIsToldBeforeWhatTheOthersWantIsWritten) {
   EXPECT_EQ(all, (std::vector<std::string>{"1: refused", "0: token 1"}));
 }
 
+// Of the lease that it ends there may be a grant in the same turn.
+TEST_F(LeaseSettling, AReleaseIsToldBeforeWhatWaitsForADisk) {
+  const api::Grip ann = acquire("ann");
+  std::vector<std::string> told;
+  std::vector<std::string> early;
+  const api::AcquireRequest next = bid("bob", resource_);
+  service_->many(
+      {next, api::Ending{ann}},
+      [&](std::size_t i, const api::AskAnswer& answer) {
+        told.push_back(cat(i, ": ", std::visit([](const auto& one) { return said(one); }, answer)));
+      },
+      [&] { early = told; });
+  EXPECT_EQ(early, std::vector<std::string>{"1: done"});
+  EXPECT_EQ(told, (std::vector<std::string>{"1: done", "0: token 2"}));
+}
+
 // A hint may be old: what it says of the lease is no reason to call it lost.
 TEST_F(LeaseSettling, OneOfManyWithAnOldHintIsJudgedByWhatIsRead) {
   const api::Grip ann = acquire("ann");
@@ -173,11 +193,14 @@ TEST_F(LeaseSettling, OneOfManyWithAnOldHintIsToldWhatBecameOfIt) {
                            core::Reason::Revoked));
   ann.owner = Owner::parse("eve").value();  // no holder by what was known
   core::Cause cause = core::Cause::None;
-  service_->many({api::Renewal{ann, Millis(60'000)}}, [&](std::size_t /*ask*/, auto answer) {
-    const auto& held = std::get<Result<api::HoldAnswer>>(answer);
-    ASSERT_TRUE(held && std::holds_alternative<api::Lost>(*held));
-    cause = std::get<api::Lost>(*held).cause;
-  });
+  service_->many(
+      {api::Renewal{ann, Millis(60'000)}},
+      [&](std::size_t /*ask*/, auto answer) {
+        const auto& held = std::get<Result<api::HoldAnswer>>(answer);
+        ASSERT_TRUE(held && std::holds_alternative<api::Lost>(*held));
+        cause = std::get<api::Lost>(*held).cause;
+      },
+      [] {});
   EXPECT_EQ(cause, core::Cause::Revoked);
 }
 
@@ -202,14 +225,16 @@ TEST_F(LeaseSettling, WhatIsGrantedToManyIsRememberedBeforeAnybodyIsTold) {
   const auto other = ResourceName::parse("other").value();
   EXPECT_TRUE(service.release(acquire("ann"), false));
   int told = 0;
-  service.many({bid("bob", resource_), bid("cid", other)},
-               [&](std::size_t /*ask*/, const api::AskAnswer& answer) {
-                 const auto& bid = std::get<Result<api::AcquireAnswer>>(answer);
-                 ASSERT_TRUE(bid && std::holds_alternative<api::Granted>(*bid));
-                 ASSERT_TRUE(anchors.last);
-                 EXPECT_EQ(anchors.last->highest, Token(2));
-                 ++told;
-               });
+  service.many(
+      {bid("bob", resource_), bid("cid", other)},
+      [&](std::size_t /*ask*/, const api::AskAnswer& answer) {
+        const auto& bid = std::get<Result<api::AcquireAnswer>>(answer);
+        ASSERT_TRUE(bid && std::holds_alternative<api::Granted>(*bid));
+        ASSERT_TRUE(anchors.last);
+        EXPECT_EQ(anchors.last->highest, Token(2));
+        ++told;
+      },
+      [] {});
   EXPECT_EQ(told, 2);
 }
 

@@ -16,10 +16,15 @@ constexpr std::string_view kSpeakTls =
     "was "
     "done.\"}}";
 
-std::string answer_text(const Answer& answer, bool keep) {
-  std::string out;
-  constexpr std::size_t kUsual = 256;
-  out.reserve(kUsual);
+std::string error_body(std::string_view code, std::string_view message) {
+  JsonText inner;
+  inner.field("code", code).field("message", message);
+  return cat("{\"error\":", inner.done(), "}");
+}
+
+}  // namespace
+
+void append_head(std::string& out, const Answer& answer, bool keep) {
   const auto add = [&out](const auto&... pieces) { (detail::append(out, pieces), ...); };
   add("HTTP/1.1 ", answer.status, ' ', reason_of(answer.status), "\r\n");
   // "Not modified" has no body; a length would be that of the body that is not sent.
@@ -29,16 +34,7 @@ std::string answer_text(const Answer& answer, bool keep) {
   for (const Field& field : answer.fields) add(field.name, ": ", field.value, "\r\n");
   if (!keep) add("Connection: close\r\n");
   add("\r\n");
-  return out;
 }
-
-std::string error_body(std::string_view code, std::string_view message) {
-  JsonText inner;
-  inner.field("code", code).field("message", message);
-  return cat("{\"error\":", inner.done(), "}");
-}
-
-}  // namespace
 
 PendingCall::PendingCall(std::shared_ptr<Hub> owner, std::shared_ptr<Connection> connection,
                          RequestHead head)
@@ -68,8 +64,16 @@ void PendingCall::on_gone(std::function<void()> then) {
   if (std::holds_alternative<std::monostate>(decided)) connection_->watch_client(std::move(then));
 }
 
-Connection::Connection(Hub& hub, tcp::socket socket)
+Connection::Connection(Hub& hub, tcp::socket socket, Moved* from)
     : hub_(hub), client_(std::move(socket), hub.clock, hub.scratch) {
+  if (from != nullptr) {
+    fresh_ = false;
+    returned_ = from->returned;
+    peer_ = std::move(from->peer);
+    unsent_ = std::move(from->unsent);
+    client_.put_back(std::move(from->unread));
+    return;
+  }
   error_code failed;
   const auto other = client_.socket().remote_endpoint(failed);
   if (!failed) peer_ = cat(other.address().to_string(), ":", other.port());
@@ -117,7 +121,14 @@ Task<void> Connection::run() {
     // Harmless to who speaks TLS: the connection is over.
     if (!more) client_.say_plain(kSpeakTls);
   }
+  if (!unsent_.empty()) {
+    idle_ = false;
+    client_.allow(hub_.options.limits.stall_time);
+    const std::string rest = std::exchange(unsent_, {});
+    more = co_await client_.write(rest);
+  }
   while (more && !hub_.stopping) {
+    if (move_to_lane()) co_return;
     idle_ = true;
     auto head = co_await read_head();
     if (!head) break;
@@ -125,6 +136,18 @@ Task<void> Connection::run() {
     more = co_await serve(std::move(*head));
   }
   co_await linger();
+}
+
+// Who asks for one short thing after another is served with the others of its kind.
+bool Connection::move_to_lane() {
+  constexpr unsigned kEnough = 2;
+  constexpr unsigned kMostDoubled = 10;
+  const unsigned enough = kEnough << std::min(returned_, kMostDoubled);
+  if (short_ones_ < enough || !hub_.lanes || cut_ || !client_.unread().empty()) return false;
+  os::Fd fd = client_.release();
+  if (!fd) return false;
+  hub_.lanes->take({.fd = std::move(fd), .peer = peer_, .returned = returned_});
+  return true;
 }
 
 // A close with bytes unread makes the kernel send a reset, which may overtake our last answer.
@@ -216,6 +239,7 @@ Task<bool> Connection::serve(RequestHead head) {
   }
   const auto* answer = std::get_if<Answer>(&made);
   if (answer == nullptr) co_return false;
+  short_ones_ = answer->is_short ? short_ones_ + 1 : 0;
   // What is here of the body is dropped; what is not is not waited for.
   (void)take_pieces(false);
   const bool keep = keep_ && body_->done() && !hub_.stopping;
@@ -236,7 +260,10 @@ Task<Decision> Connection::decision(PendingCall& call) {
 // Nothing: a rest is to be sent yet.
 std::optional<bool> Connection::send_at_once(const Answer& answer, bool keep, bool head_only) {
   client_.allow(hub_.options.limits.stall_time);
-  const std::string head = answer_text(answer, keep);
+  std::string head;
+  constexpr std::size_t kUsual = 256;
+  head.reserve(kUsual);
+  append_head(head, answer, keep);
   const std::string_view body = head_only ? std::string_view() : answer.body;
   const std::size_t pushed = client_.push(head, body);
   if (pushed < head.size() + body.size()) {

@@ -73,6 +73,7 @@ class AsioServer final : public Server {
       return unavailable(cat("cannot listen on ", at.host, ":", at.port, ": ", failed.message()));
     }
     port_ = acceptor_.local_endpoint(failed).port();
+    if (auto lanes = open_lanes(place.protocol()); !lanes) return lanes;
     asio::co_spawn(hub_->loop, accept(), asio::detached);
     asio::co_spawn(hub_->loop, sweep(), asio::detached);
     thread_ = std::thread([hub = hub_] { hub->loop.run(); });
@@ -93,7 +94,9 @@ class AsioServer final : public Server {
     return std::make_unique<FdWatching>(hub_->loop, fd, std::move(task));
   }
 
-  std::size_t connections() const override { return hub_->connections.size(); }
+  std::size_t connections() const override {
+    return hub_->connections.size() + (hub_->lanes ? hub_->lanes->connections() : 0);
+  }
 
   Status reload() override {
     auto tls = load_tls(hub_->options.tls);
@@ -108,6 +111,7 @@ class AsioServer final : public Server {
   bool stop(Millis patience) override {
     if (!thread_.joinable()) return true;
     post([this] { quiesce(); });
+    if (hub_->lanes) hub_->lanes->stop();
     const bool clean = wait_for_none(patience);
     post([this] {
       const auto all = hub_->connections;
@@ -118,6 +122,7 @@ class AsioServer final : public Server {
     clerk_.join();
     hub_->loop.stop();
     thread_.join();
+    hub_->lanes.reset();
     hub_->loop.drop_all();
     return clean;
   }
@@ -133,6 +138,29 @@ class AsioServer final : public Server {
       waiting->fetch_sub(1);
     });
     return true;
+  }
+
+  Status open_lanes(const tcp& protocol) {
+    TurnHandler* const turns = hub_->options.turns;
+    if (turns == nullptr || hub_->tls) return {};
+    auto lanes = Lanes::open(hub_->options.lanes, hub_->options.limits.idle_time, *turns,
+                             hub_->clock, [this, protocol](Moved moved) {
+                               // Shared: a task is copied.
+                               auto shared = std::make_shared<Moved>(std::move(moved));
+                               post([this, protocol, shared] { come_back(protocol, *shared); });
+                             });
+    if (!lanes) return lanes.error();
+    hub_->lanes = std::move(*lanes);
+    return {};
+  }
+
+  void come_back(const tcp& protocol, Moved& moved) {
+    tcp::socket socket(hub_->loop);
+    error_code failed;
+    socket.assign(protocol, moved.fd.get(), failed);
+    if (failed) return;
+    (void)moved.fd.release();
+    serve(std::make_shared<Connection>(*hub_, std::move(socket), &moved));
   }
 
   void quiesce() {
@@ -175,13 +203,16 @@ class AsioServer final : public Server {
 
   void welcome(tcp::socket socket) {
     error_code ignored;
-    if (hub_->connections.size() >= hub_->options.limits.connections) {
+    if (connections() >= hub_->options.limits.connections) {
       socket.non_blocking(true, ignored);
       socket.write_some(asio::buffer(kFull), ignored);
       return;
     }
     socket.set_option(tcp::no_delay(true), ignored);
-    auto connection = std::make_shared<Connection>(*hub_, std::move(socket));
+    serve(std::make_shared<Connection>(*hub_, std::move(socket)));
+  }
+
+  void serve(const std::shared_ptr<Connection>& connection) {
     hub_->connections.insert(connection);
     asio::co_spawn(hub_->loop, connection->run(), [this, connection](const std::exception_ptr&) {
       connection->cut();

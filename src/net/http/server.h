@@ -38,6 +38,7 @@ struct Answer {
   std::string type = "application/json";
   // Called once, on the loop: whether all of it was given to the kernel. Empty: nobody asks.
   std::function<void(bool)> sent = {};
+  bool is_short = false;  // what a TurnHandler would have answered
 };
 
 // An answer that goes on. The loop's alone.
@@ -95,6 +96,30 @@ class Handler {
   virtual void request(const std::shared_ptr<Call>& call) = 0;
 };
 
+// A request of a lane (net/http/lanes.h). For its handler, within the turn, alone.
+class ShortCall : public Call {
+ public:
+  virtual std::string_view body() const = 0;
+};
+
+// What one turn of a lane has brought.
+class Turn {
+ public:
+  virtual ~Turn() = default;
+  virtual const std::vector<std::shared_ptr<ShortCall>>& calls() const = 0;
+  // What is answered by now goes out; so does the rest at the end of the turn.
+  virtual void send() = 0;
+};
+
+// Serves short requests. What it does not answer within the turn is declined: it goes to
+// Handler::request(). REQUIRES: no call is kept.
+class TurnHandler {
+ public:
+  virtual ~TurnHandler() = default;
+  // On a lane's thread; may wait for the store. Several lanes may be in it at a time.
+  virtual void turn(Turn& turn) = 0;
+};
+
 struct Endpoint {
   std::string host;
   std::uint16_t port = 0;
@@ -114,6 +139,9 @@ struct ServerOptions {
   std::size_t workers = 4;
   std::size_t most_work = 256;  // waiting for a worker
   ServerTls tls = {};
+  // Who serves short requests by turns, on so many threads; not over TLS. Null: nobody.
+  TurnHandler* turns = nullptr;
+  std::size_t lanes = 1;
 };
 
 // Ends what it stands for when it goes; the loop's alone.
@@ -134,7 +162,7 @@ class Server {
   virtual void later(Millis delay, std::function<void()> task) = 0;
   // Calls `task` on the loop whenever the descriptor is readable. On the loop.
   virtual std::unique_ptr<Watching> watch(int fd, std::function<void()> task) = 0;
-  // How many connections there are. On the loop.
+  // How many connections there are, those of lanes among them. On the loop.
   virtual std::size_t connections() const = 0;
   // Reads the TLS files anew, for the connections that come. An error leaves the old ones.
   virtual Status reload() = 0;

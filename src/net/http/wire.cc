@@ -105,6 +105,13 @@ void Wire::close() {
   socket_.close(ignored);
 }
 
+os::Fd Wire::release() {
+  if (tls_ || !socket_.is_open()) return {};
+  error_code failed;
+  const int fd = socket_.release(failed);
+  return failed ? os::Fd() : os::Fd(fd);
+}
+
 void Wire::shut_sending() {
   error_code ignored;
   socket_.shutdown(tcp::socket::shutdown_send, ignored);

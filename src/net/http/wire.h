@@ -17,6 +17,7 @@
 #include <variant>
 #include <vector>
 
+#include "net/http/lanes.h"
 #include "net/http/server.h"
 
 namespace stint::net::http {
@@ -25,6 +26,8 @@ namespace asio = boost::asio;
 
 // Faults come as values.
 constexpr auto kQuietly = asio::as_tuple(asio::use_awaitable);
+// All before the body.
+void append_head(std::string& out, const Answer& answer, bool keep);
 // One chunk of a body; of nothing: nothing (an empty one would end the body).
 std::string chunk(std::string_view data);
 using boost::system::error_code;
@@ -50,6 +53,10 @@ class Wire {
   std::string_view unread() const { return std::string_view(buffer_).substr(at_); }
   void consume(std::size_t bytes);
   bool full(std::size_t most) const { return buffer_.size() - at_ >= most; }
+  // What another has read of it already.
+  void put_back(std::string&& bytes) { buffer_ = std::move(bytes); }
+  // The socket leaves, open. Empty: it cannot.
+  os::Fd release();
 
   void allow(Millis time) { deadline_ = clock_.mono() + time; }
   void allow_until(MonoTime deadline) { deadline_ = deadline; }
@@ -102,7 +109,8 @@ class PendingCall;
 // One client's connection, for as long as it lasts.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  Connection(Hub& hub, tcp::socket socket);
+  // `from`: it comes back from a lane; null: it is new.
+  Connection(Hub& hub, tcp::socket socket, Moved* from = nullptr);
   Task<void> run();
   void look(MonoTime now);
   void cut();
@@ -113,6 +121,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
  private:
   friend class PendingCall;
+  bool move_to_lane();
   Task<std::optional<RequestHead>> read_head();
   Task<bool> serve(RequestHead head);  // false: the connection ends
   Task<Decision> decision(PendingCall& call);
@@ -147,7 +156,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool keep_ = false;               // after it
   bool continue_due_ = false;       // the client waits for 100 Continue
   bool idle_ = true;
-  bool fresh_ = true;  // before its first request
+  bool fresh_ = true;        // before its first request
+  unsigned short_ones_ = 0;  // in a row
+  unsigned returned_ = 0;    // from a lane
   bool cut_ = false;
   PendingCall* pending_ = nullptr;  // waits for its handler
   OpenFeed* feed_ = nullptr;        // what is being answered
@@ -237,6 +248,7 @@ struct Hub : public std::enable_shared_from_this<Hub> {
   std::vector<IdleUpstream> idle;
   bool stopping = false;
   std::shared_ptr<TlsContext> tls;  // null: none is spoken
+  std::unique_ptr<Lanes> lanes;     // null: there are none
   // Where every socket is read into: a connection that waits has no buffer of its own.
   std::array<char, std::size_t{32} << 10U> scratch{};
 };

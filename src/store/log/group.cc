@@ -15,6 +15,8 @@ void Group::begin(const Table& table, const Newest& newest, const Mark& mark, Na
   mark_.last = std::max(mark.last, now);
   moment_.emplace(boots_, mark_.last);
   wall_ = wall;
+  constexpr std::size_t kUsual = 256;
+  changes_.reserve(kUsual);
 }
 
 const Row& Group::look(const std::string& key) const {

@@ -14,8 +14,22 @@ auto key_of(const Record::Ptr& record) { return record->key(); }
 }  // namespace
 
 auto SortedRecords::block_of(std::string_view key) -> Blocks::iterator {
+  auto& hint = hints_[key.empty() ? 0 : static_cast<unsigned char>(key.front()) % kHints];
+  if (hint && (*hint)->first <= key) {
+    const auto next = std::next(*hint);
+    if (next == blocks_.end() || key < next->first) return *hint;
+  }
   const auto above = blocks_.upper_bound(key);
-  return above == blocks_.begin() ? above : std::prev(above);
+  const auto found = above == blocks_.begin() ? above : std::prev(above);
+  if (found != blocks_.end()) hint = found;
+  return found;
+}
+
+void SortedRecords::remove_block(Blocks::iterator block) {
+  for (auto& hint : hints_) {
+    if (hint && *hint == block) hint.reset();
+  }
+  blocks_.erase(block);
 }
 
 auto SortedRecords::block_of(std::string_view key) const -> Blocks::const_iterator {
@@ -61,7 +75,7 @@ void SortedRecords::close_up(Blocks::iterator found) {
   Block& block = found->second;
   const auto next = std::next(found);
   if (next == blocks_.end()) {
-    if (block.empty()) blocks_.erase(found);
+    if (block.empty()) remove_block(found);
     return;
   }
   if (!block.empty() && block.size() + next->second.size() > kMostInABlock / 2) return;
@@ -70,7 +84,7 @@ void SortedRecords::close_up(Blocks::iterator found) {
   } else {
     std::ranges::move(next->second, std::back_inserter(block));
   }
-  blocks_.erase(next);
+  remove_block(next);
 }
 
 auto SortedRecords::place(Blocks::const_iterator block, std::size_t at) const -> Place {

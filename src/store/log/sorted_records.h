@@ -4,7 +4,9 @@
 // Thread safety: none; its owner has a lock.
 #pragma once
 
+#include <array>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -55,8 +57,13 @@ class SortedRecords {
   Blocks::const_iterator block_of(std::string_view key) const;
   Place place(Blocks::const_iterator block, std::size_t at) const;
   void close_up(Blocks::iterator block);
+  void remove_block(Blocks::iterator block);
 
   Blocks blocks_;  // none of them is empty; the first is at ""
+  // Where a key of each first byte was changed last: what is appended comes to one place, and is
+  // removed at one. Never a block that is gone.
+  static constexpr std::size_t kHints = 8;
+  std::array<std::optional<Blocks::iterator>, kHints> hints_ = {};
   std::size_t size_ = 0;
 };
 
