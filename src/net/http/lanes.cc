@@ -301,7 +301,9 @@ class Lane final : private Turn {
     }
     const std::string_view bytes(place, static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
     std::string_view body;
-    const bool plain = got > 0 && (events & ~unsigned{EPOLLIN}) == 0;
+    // A full piece may not be all that is there, and no edge would tell of the rest.
+    const bool plain = got > 0 && static_cast<std::size_t>(got) < kMostRequest &&
+                       (events & ~unsigned{EPOLLIN}) == 0;
     auto head = plain ? whole_request(bytes, body) : std::nullopt;
     if (!head) {
       sender_.drain();

@@ -135,6 +135,18 @@ TEST_F(LanesTest, WhatIsNotPlainGoesBackWithAllThatWasRead) {
   EXPECT_EQ(lanes_->connections(), 0U);
 }
 
+// A second request may be behind it, and nothing would tell the lane of that one.
+TEST_F(LanesTest, WhatFillsItsPieceGoesBackAlsoIfItIsWhole) {
+  open([](Turn& turn) { answer_all(turn, "{}"); });
+  constexpr std::size_t kPiece = 8192;
+  const std::size_t head = request(std::string(kPiece, ' ')).size() - kPiece;
+  const std::string whole = request(std::string(kPiece - head, ' '));
+  ASSERT_EQ(whole.size(), kPiece);
+  const os::Fd client = join();
+  say(client, whole + request("{}"));
+  EXPECT_EQ(back_.wait().unread, whole);
+}
+
 TEST_F(LanesTest, WhatIsDeclinedGoesBack) {
   open([](Turn& /*turn*/) {});
   const os::Fd client = join();
