@@ -77,6 +77,17 @@ bool is_secret_of(const Key& key, std::string_view secret) {
   return differs == 0;
 }
 
+std::string veiled(std::string_view secret, std::string_view veil) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string out;
+  for (std::size_t i = 0; i < secret.size() && i / 2 < veil.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(veil[i / 2]);
+    const unsigned half = i % 2 == 0 ? byte >> 4U : byte & 0xFU;
+    out += kDigits[(kDigits.find(secret[i]) & 0xFU) ^ half];
+  }
+  return out;
+}
+
 Status check_key_name(std::string_view name) {
   constexpr std::size_t kMost = 64;
   const bool ok = !name.empty() && name.size() <= kMost && std::ranges::all_of(name, [](char c) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -49,12 +50,23 @@ struct Key {
   std::optional<WallTime> used_at;  // to the hour
 };
 
+struct Key;
 struct NewKey {
   std::string name;
   Rights rights = 0;
   std::vector<std::string> prefixes;
   std::optional<Millis> lasts;
+  // Whether it may be made beside those that there are: no other comes in between.
+  std::function<Status(const std::vector<Key>&)> beside = {};
+  // Of the key's id: 32 bytes that only who asks for the key can make again. Under them its secret
+  // is kept for who asks again with the same idempotency key; empty: it is not kept.
+  std::function<std::string(const std::string& id)> veil = {};
 };
+
+// The kept answer of a new key is its JSON with this field in the place of its secret.
+constexpr std::string_view kVeiled = ",\"veiled\":\"";
+// Either way. REQUIRES: 64 hexadecimal digits, and 32 bytes.
+std::string veiled(std::string_view secret, std::string_view veil);
 
 struct CreatedKey {
   Key key;

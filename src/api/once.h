@@ -20,14 +20,11 @@ struct Once {
 // How long an answer is kept at least.
 constexpr Millis kOnceKept{std::chrono::hours(25)};
 
-// For verbs whose own commit carries no answer: the key is bound to its request before, and the
-// answer is kept after. Whoever dies in between leaves a key without an answer: then a verb that is
-// by nature the same however often (a fence's, a slot's step) is asked again, and of any other it
-// is said that its outcome is unknown.
+// What is known of a key.
 struct Bound {
   bool before = false;  // the same request was asked for already
   std::string body;     // its answer; empty: none was kept
-  bool done = false;    // it was done, and its answer was too long to be kept
+  bool done = false;    // it was done, and its answer was not kept
   Millis age{0};
 };
 
@@ -35,8 +32,14 @@ class KeptAnswers {
  public:
   virtual ~KeptAnswers() = default;
   // Errors: once_mismatch().
+  virtual Result<Bound> find(const Once& once) = 0;
+
+  // ---- for what is not one commit of the store (plain files, the janitor's round): the key is
+  // bound to its request before, and the answer is kept after. Whoever dies in between leaves a key
+  // without an answer: then what is by nature the same however often is asked again, and of
+  // anything else it is said that its outcome is unknown.
+  // Errors: once_mismatch().
   virtual Result<Bound> bind(const Once& once) = 0;
-  // An answer that is too long for a record is not kept.
   virtual Status keep(const Once& once, const std::string& body) = 0;
   // It was refused: nothing was done, and the next time it is decided anew.
   virtual Status forget(const Once& once) = 0;

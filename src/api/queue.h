@@ -102,7 +102,7 @@ using ClaimAnswer = std::variant<ClaimedItem, EmptyQueue>;
 struct ItemRef {
   core::ItemId id;
   Token epoch;
-  std::optional<Once> once = std::nullopt;  // complete: kept with what it did
+  std::optional<Once> once = std::nullopt;
 };
 
 struct FollowUp {
@@ -123,7 +123,6 @@ struct ItemDone {
   Millis granted_ttl{0};
   std::vector<core::ItemId> follow_ups = {};
   std::optional<Nanos> store_time = std::nullopt;
-  std::optional<Millis> age = std::nullopt;  // of a repetition by its idempotency key
 };
 struct ItemLost {
   core::ItemCause cause = core::ItemCause::Expired;
@@ -180,7 +179,8 @@ class Queue {
   virtual ~Queue() = default;
 
   // Makes the queue, or changes its limits; items that are there keep theirs.
-  virtual Status configure(const QueueConfig& config) = 0;
+  virtual Status configure(const QueueConfig& config, const std::optional<Once>& once) = 0;
+  Status configure(const QueueConfig& config) { return configure(config, std::nullopt); }
   virtual Result<QueueConfig> config(const core::QueueName& queue) = 0;
   virtual Result<std::vector<QueueConfig>> queues() = 0;
 
@@ -198,7 +198,11 @@ class Queue {
                                   std::optional<Millis> later) = 0;
   virtual Result<ItemAnswer> release(const ItemRef& ref) = 0;
   // REQUIRES: a why.
-  virtual Result<ItemAnswer> order(const core::ItemId& id, const core::ItemOrder& order) = 0;
+  virtual Result<ItemAnswer> order(const core::ItemId& id, const core::ItemOrder& order,
+                                   const std::optional<Once>& once) = 0;
+  Result<ItemAnswer> order(const core::ItemId& id, const core::ItemOrder& what) {
+    return order(id, what, std::nullopt);
+  }
 
   // Empty: there is none.
   virtual Result<std::optional<QueueItem>> show(const core::ItemId& id) = 0;

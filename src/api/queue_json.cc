@@ -123,7 +123,6 @@ std::string to_json(const ItemDone& done) {
   out["follow_ups"] = std::move(ids);
   out["granted_ttl_ms"] = done.granted_ttl.count();
   put_time(out, done.store_time);
-  put_age(out, done.age);
   return json::serialize(out);
 }
 

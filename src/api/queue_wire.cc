@@ -275,8 +275,7 @@ Result<ItemDone> parse_item_done(const JsonValue& value) {
                .repeated = in.flag("repeated"),
                .granted_ttl = in.millis("granted_ttl_ms"),
                .follow_ups = {},
-               .store_time = read_store_time(in),
-               .age = in.maybe_millis("age_ms")};
+               .store_time = read_store_time(in)};
   for (const std::string& text : in.texts("follow_ups")) {
     auto id = core::ItemId::parse(text);
     if (!id) return id.error();

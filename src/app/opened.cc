@@ -153,6 +153,14 @@ Result<std::unique_ptr<store::Store>> open_by(const OpenOptions& options, const 
 
 }  // namespace
 
+namespace {
+
+Result<core::Zone> zone_by_name(const std::string& zone) {
+  return find_zone(zone, Environment({}));
+}
+
+}  // namespace
+
 std::unique_ptr<AnchorFile> anchor_file(const OpenOptions& options) {
   if (options.state_directory.empty() || options.url.scheme == "memory") return nullptr;
   return std::make_unique<AnchorFile>(options.state_directory, options.url.identity());
@@ -197,13 +205,24 @@ Result<std::unique_ptr<Opened>> Opened::open_on(std::unique_ptr<store::Store> st
     return std::unique_ptr<api::Queue>(
         std::make_unique<service::QueueService>(*made->store_, *made->ledger_, clock, random));
   };
-  opened->slots_ = std::make_unique<service::SlotService>(
-      *opened->store_, *opened->ledger_, clock,
-      [](const std::string& zone) { return find_zone(zone, Environment({})); });
+  opened->slots_ = std::make_unique<service::SlotService>(*opened->store_, *opened->ledger_, clock,
+                                                          zone_by_name);
   opened->keys_ = std::make_unique<service::KeyService>(*opened->store_, clock, random);
   opened->answers_ = std::make_unique<service::OnceService>(*opened->store_, clock);
+  opened->make_keeping_ = [made = opened.get(), &clock, &random](const api::Once& once) {
+    store::Store& bare = *made->store_;
+    return api::Keeping{
+        .fences = std::make_unique<service::FenceService>(bare, clock, once),
+        .events = std::make_unique<service::KeptEvents>(*made->ledger_, once),
+        .keys = std::make_unique<service::KeyService>(bare, clock, random, once),
+        .slots =
+            std::make_unique<service::SlotService>(bare, *made->ledger_, clock, zone_by_name, once),
+        .forget = [made, once](const ResourceName& r) { return made->leases_->forget(r, once); }};
+  };
   return opened;
 }
+
+api::Keeping Opened::keeping(const api::Once& once) { return make_keeping_(once); }
 
 Result<api::Queue*> Opened::queue() {
   if (client_) return &client_->queue();

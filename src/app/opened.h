@@ -7,6 +7,7 @@
 #include "api/batch.h"
 #include "api/events.h"
 #include "api/fences.h"
+#include "api/kept.h"
 #include "api/keys.h"
 #include "api/leases.h"
 #include "api/once.h"
@@ -68,6 +69,8 @@ class Opened {
   api::BatchedLeases* batch();
   // Null: over HTTP, the server keeps them.
   api::KeptAnswers* answers();
+  // For one request that has an idempotency key. REQUIRES: answers().
+  api::Keeping keeping(const api::Once& once);
   // What this store can lose of what it has acknowledged; empty: it claims to lose nothing.
   std::string caveat() const;
   // The store itself, for who examines it; null: over HTTP.
@@ -91,6 +94,7 @@ class Opened {
   std::unique_ptr<service::SlotService> slots_;
   std::unique_ptr<service::KeyService> keys_;
   std::unique_ptr<service::OnceService> answers_;
+  std::function<api::Keeping(const api::Once&)> make_keeping_;
   std::unique_ptr<client::Connected>
       client_;  // instead of all of them: a server's address was given
 };

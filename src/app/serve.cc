@@ -140,6 +140,7 @@ server::Backend backend_of(Opened& opened, api::Queue* queue, const ServeRun& ru
           .batch = opened.batch(),
           .queue = queue,
           .answers = opened.answers(),
+          .keeping = [&opened](const api::Once& once) { return opened.keeping(once); },
           .slots = &opened.slots(),
           .find_zone = run.find_zone,
           .list_slots = [&opened, zones = run.find_zone](const std::string& job, std::size_t limit)

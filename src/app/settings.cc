@@ -36,7 +36,8 @@ Result<std::string> key_from(const Environment& environment) {
   const auto file = environment.get("STINT_KEY_FILE");
   if (!file) return std::string();
   auto text = os::read_file(*file);
-  if (!text) return std::move(text.error()).during("reading STINT_KEY_FILE");
+  // As any file that is named and cannot be read: the caller's mistake, not a store that is away.
+  if (!text) return invalid(cat("reading STINT_KEY_FILE: ", text.error().message));
   return std::string(trim(*text));
 }
 

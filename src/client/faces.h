@@ -91,7 +91,8 @@ class HttpKeys final : public api::Keys {
 class HttpQueue final : public api::Queue {
  public:
   explicit HttpQueue(Link& link) : link_(link) {}
-  Status configure(const api::QueueConfig& config) override;
+  using api::Queue::configure;
+  Status configure(const api::QueueConfig& config, const std::optional<api::Once>& once) override;
   Result<api::QueueConfig> config(const core::QueueName& queue) override;
   Result<std::vector<api::QueueConfig>> queues() override;
   Result<api::PutAnswer> put(const api::PutRequest& request) override;
@@ -104,7 +105,9 @@ class HttpQueue final : public api::Queue {
   Result<api::ItemAnswer> fail(const api::ItemRef& ref, const std::string& why,
                                std::optional<Millis> later) override;
   Result<api::ItemAnswer> release(const api::ItemRef& ref) override;
-  Result<api::ItemAnswer> order(const core::ItemId& id, const core::ItemOrder& order) override;
+  using api::Queue::order;
+  Result<api::ItemAnswer> order(const core::ItemId& id, const core::ItemOrder& order,
+                                const std::optional<api::Once>& once) override;
   Result<std::optional<api::QueueItem>> show(const core::ItemId& id) override;
   Result<std::vector<api::QueueItem>> list(const api::ItemPage& page) override;
   Result<api::QueueCounts> count(const core::QueueName& queue) override;

@@ -96,7 +96,7 @@ Result<std::vector<std::string>> HttpFences::sealed(const ResourceName& resource
 
 // What is asked of a fence is the same however often: token, mode, key and digest say what it is.
 Result<api::FenceAnswer> HttpFences::ask(const std::string& path, const std::string& body) {
-  auto reply = link_.post(path, body, Link::Again::Yes);
+  auto reply = link_.post(path, body, Link::Again::Leave);
   if (!reply) return reply.error();
   auto answer = api::parse_fence_answer(reply->json);
   if (answer) return answer;
@@ -173,7 +173,7 @@ Result<api::CreatedKey> HttpKeys::create(const api::NewKey& wanted, const std::s
                          ",\"allow\":", api::to_json(api::words(wanted.rights)),
                          ",\"prefixes\":", api::to_json(wanted.prefixes));
   if (wanted.lasts) body += cat(",\"expires_in_ms\":", wanted.lasts->count());
-  auto reply = link_.post("/v1/keys", body + "}", Link::Again::No);
+  auto reply = link_.post_once("/v1/keys", body + "}");
   if (!reply) return reply.error();
   if (reply->status != 200) return Link::error_of(*reply);
   auto key = parse_key(reply->json);

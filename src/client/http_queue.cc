@@ -47,7 +47,8 @@ Result<api::ItemAnswer> HttpQueue::work(const std::string& path, const api::Item
 
 // ---- queues
 
-Status HttpQueue::configure(const api::QueueConfig& config) {
+Status HttpQueue::configure(const api::QueueConfig& config,
+                            const std::optional<api::Once>& /*once: the link makes one*/) {
   if (auto ok = core::check_limits(config.limits); !ok) return ok;
   auto reply = link_.post("/v1/queues/configure", api::to_json(config), Link::Again::Yes);
   if (!reply) return reply.error();
@@ -117,7 +118,7 @@ Result<api::ClaimAnswer> HttpQueue::claim(const api::ClaimRequest& request) {
 
 Result<api::ItemAnswer> HttpQueue::start(const api::ItemRef& ref, bool reports) {
   return work("start", ref, api::to_json(ref, reports ? ",\"reports\":true" : ""),
-              Link::Again::Yes);
+              Link::Again::Leave);
 }
 
 // Once: who renews asks again by itself, and counts from before it asked.   G6
@@ -133,7 +134,7 @@ Result<api::ItemAnswer> HttpQueue::checkpoint(const api::ItemRef& ref, const std
   }
   const std::string further =
       cat(",\"marker\":", json_quoted(marker), api::content_field("data", data));
-  return work("checkpoint", ref, api::to_json(ref, further), Link::Again::Yes);
+  return work("checkpoint", ref, api::to_json(ref, further), Link::Again::Leave);
 }
 
 Result<api::ItemAnswer> HttpQueue::complete(const api::Completion& completion) {
@@ -156,7 +157,8 @@ Result<api::ItemAnswer> HttpQueue::release(const api::ItemRef& ref) {
   return work("release", ref, api::to_json(ref), Link::Again::Yes);
 }
 
-Result<api::ItemAnswer> HttpQueue::order(const core::ItemId& id, const core::ItemOrder& order) {
+Result<api::ItemAnswer> HttpQueue::order(const core::ItemId& id, const core::ItemOrder& order,
+                                         const std::optional<api::Once>& /*once*/) {
   if (auto ok = api::check_order(order); !ok) return ok.error();
   return item_answer_of(
       link_.post_once(cat("/v1/queues/", core::word(order.what)), api::to_json(id, order)));

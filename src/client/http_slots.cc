@@ -70,7 +70,7 @@ std::vector<Result<api::Decided>> HttpSlots::decide(const std::vector<api::Decid
     auto reply =
         link_.post("/v1/jobs/decide",
                    cat("{\"scheduler\":", json_quoted(scheduler), ",\"asks\":[", body, "]}"),
-                   Link::Again::Yes);
+                   Link::Again::Leave);
     auto answers = Link::each_of<api::Decided>(reply, count, odd_word(invalid("not one of many")),
                                                [](const JsonValue& one) -> Result<api::Decided> {
                                                  if (auto told = api::parse_error(one))
@@ -86,7 +86,7 @@ std::vector<Result<api::Decided>> HttpSlots::decide(const std::vector<api::Decid
 
 Status HttpSlots::keep(const std::string& job) {
   auto reply =
-      link_.post("/v1/jobs/keep", cat("{\"job\":", json_quoted(job), "}"), Link::Again::Yes);
+      link_.post("/v1/jobs/keep", cat("{\"job\":", json_quoted(job), "}"), Link::Again::Leave);
   if (!reply) return reply.error();
   if (reply->status != 200) return Link::error_of(*reply);
   return {};
@@ -119,7 +119,7 @@ Result<std::vector<api::NamedJob>> HttpSlots::jobs() {
 }
 
 Result<api::StepAnswer> HttpSlots::step(const std::string& path, const std::string& body) {
-  auto reply = link_.post(path, body, Link::Again::Yes);
+  auto reply = link_.post(path, body, Link::Again::Leave);
   if (!reply) return reply.error();
   if (says_gone(*reply)) return api::StepAnswer::Gone;
   if (reply->status != 200) return Link::error_of(*reply);

@@ -163,9 +163,19 @@ Result<Link::Reply> Link::post_tries(const std::string& path, const std::string&
   return reply;
 }
 
+// No idempotency key goes along, so no leave is replayed; unless something in between gave it one.
+// An old yes is no leave: what was decided for this request is not known.
 Result<Link::Reply> Link::post(const std::string& path, const std::string& body, Again again) {
-  return post_tries(path, body, headers(), again == Again::No ? 1 : kMostTries,
-                    again == Again::Look ? all_settles : nothing_settles);
+  auto reply = post_tries(path, body, headers(), again == Again::No ? 1 : kMostTries,
+                          again == Again::Look ? all_settles : nothing_settles);
+  const bool done = reply && reply->status == 200;
+  if (done && again == Again::Leave && JsonFields(reply->json).flag("replayed")) {
+    return Error{Code::UnknownOutcome,
+                 cat("something at ", base_,
+                     " answered with what was said to an earlier request: this one may or may not "
+                     "have been done")};
+  }
+  return reply;
 }
 
 Result<Link::Reply> Link::post_claimed(const std::string& path, const std::string& body) {

@@ -27,9 +27,10 @@ class Link {
   Result<Reply> get(const std::string& path, const Query& query = {});
 
   enum class Again {
-    No,    // once: it may have happened, and asking again would be another request
-    Yes,   // the same request again is the same request
-    Look,  // nothing can have happened: any answer is one
+    No,     // once: it may have happened, and asking again would be another request
+    Yes,    // the same request again is the same request
+    Leave,  // the same; and who gets a yes acts on it, so that an old one is none
+    Look,   // nothing can have happened: any answer is one
   };
   // Errors: UnknownOutcome when it may have happened.
   Result<Reply> post(const std::string& path, const std::string& body, Again again);

@@ -40,7 +40,8 @@ void sooner(std::optional<Millis>& next, Millis other) {
 
 }  // namespace
 
-Status DirQueue::configure(const api::QueueConfig& config) {
+Status DirQueue::configure(const api::QueueConfig& config,
+                           const std::optional<api::Once>& /*once: keeps_answers()*/) {
   if (auto ok = core::check_limits(config.limits); !ok) return ok;
   auto here = folder(config.name, true);
   if (!here) return here.error();

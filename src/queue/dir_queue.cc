@@ -424,7 +424,8 @@ Result<api::ItemAnswer> DirQueue::complete(const api::Completion& completion) {
   return done;
 }
 
-Result<api::ItemAnswer> DirQueue::order(const core::ItemId& id, const core::ItemOrder& order) {
+Result<api::ItemAnswer> DirQueue::order(const core::ItemId& id, const core::ItemOrder& order,
+                                        const std::optional<api::Once>& /*once*/) {
   if (auto ok = api::check_order(order); !ok) return ok.error();
   core::ItemOrder with_id = order;
   if (with_id.id.empty()) with_id.id = nonce();

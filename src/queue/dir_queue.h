@@ -26,7 +26,8 @@ class DirQueue final : public api::Queue {
   // `path`: the folder of all queues; made when the first one is. `events` may be null.
   DirQueue(std::string path, api::Events* events, const Clock& clock, Random& random);
 
-  Status configure(const api::QueueConfig& config) override;
+  using api::Queue::configure;
+  Status configure(const api::QueueConfig& config, const std::optional<api::Once>& once) override;
   Result<api::QueueConfig> config(const core::QueueName& queue) override;
   Result<std::vector<api::QueueConfig>> queues() override;
   Result<api::PutAnswer> put(const api::PutRequest& request) override;
@@ -39,7 +40,9 @@ class DirQueue final : public api::Queue {
   Result<api::ItemAnswer> fail(const api::ItemRef& ref, const std::string& why,
                                std::optional<Millis> later) override;
   Result<api::ItemAnswer> release(const api::ItemRef& ref) override;
-  Result<api::ItemAnswer> order(const core::ItemId& id, const core::ItemOrder& order) override;
+  using api::Queue::order;
+  Result<api::ItemAnswer> order(const core::ItemId& id, const core::ItemOrder& order,
+                                const std::optional<api::Once>& once) override;
   Result<std::optional<api::QueueItem>> show(const core::ItemId& id) override;
   Result<std::vector<api::QueueItem>> list(const api::ItemPage& page) override;
   Result<api::QueueCounts> count(const core::QueueName& queue) override;

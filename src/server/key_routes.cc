@@ -1,6 +1,7 @@
 // The keys, over HTTP. An admin key with prefixes has to do with keys within them alone.
 #include <algorithm>
 
+#include "base/sha256.h"
 #include "base/text.h"
 #include "server/routes.h"
 
@@ -43,18 +44,22 @@ bool in_force(const api::Key& key, WallTime now) {
 
 // Whoever has a key of that name is that somebody: owner of their leases, heir of what is reserved
 // for them. So a name is given twice only by who reaches everything.
-Status check_name_is_free(const Request& request, const std::string& name) {
-  if (!limited(request.caller)) return {};
-  auto keys = request.serve.backend.keys->list();
-  if (!keys) return keys.error();
+Status check_name_is_free(const Request& request, const std::string& name,
+                          const std::vector<api::Key>& keys) {
   const WallTime now = request.clock.wall();
-  const bool taken = std::ranges::any_of(*keys, [&](const api::Key& key) {
+  const bool taken = std::ranges::any_of(keys, [&](const api::Key& key) {
     return key.name == name && (in_force(key, now) || !within_reach(request.caller, key));
   });
   if (!taken) return {};
   return Error{Code::Denied,
                cat("there is a key ", quoted(name), ", and the key ", quoted(request.caller.name()),
                    " has prefixes: a second one of a name needs an 'admin' without")};
+}
+
+// What the secret of a new key is kept under for who asks again: made of what the store has only
+// as hashes, and never of the same twice, since each key has its own id.
+std::string veil_of(const Request& request, const std::string& id) {
+  return sha256(cat("new key\n", request.caller.bearer, "\n", request.once_key, "\n", id));
 }
 
 // The key to revoke, by its id where it was looked at.
@@ -107,15 +112,37 @@ Answer create_key(Request& request) {
   if (auto fine = check_within(wanted, request.caller, request.clock.wall()); !fine) {
     return fault_answer(fine.error());
   }
-  if (auto fine = check_name_is_free(request, wanted.name); !fine) {
-    return fault_answer(fine.error());
+  if (limited(request.caller)) {
+    wanted.beside = [&](const std::vector<api::Key>& keys) {
+      return check_name_is_free(request, wanted.name, keys);
+    };
   }
-  auto made = request.serve.backend.keys->create(wanted, request.caller.name());
+  // Who shows no key could be anybody, and what they call their request can be guessed.
+  if (request.once && request.caller.key) {
+    wanted.veil = [&](const std::string& id) { return veil_of(request, id); };
+  }
+  auto made = request.keys().create(wanted, request.caller.name());
   if (!made) return fault_answer(made.error());
   std::string out = api::to_json(made->key);
-  request.kept = out;  // a secret is told once, and never kept
   out.pop_back();
   return ok(cat(out, ",\"secret\":\"", made->secret, "\"}"));
+}
+
+Result<std::string> with_secret(const Request& request, std::string kept) {
+  const std::size_t at = kept.rfind(api::kVeiled);
+  auto parsed = JsonValue::parse(kept);
+  if (!parsed) return unavailable("the store holds a damaged once record");
+  JsonFields in(*parsed);
+  const std::string id = in.text("id");
+  const std::string secret = in.text("veiled");
+  if (at == kept.npos || secret.empty()) {
+    return Error{Code::Denied,
+                 "this key was made for a request without a key: its secret was told once. Revoke "
+                 "it, and make another"};
+  }
+  kept.resize(at);
+  return cat(kept, ",\"secret\":\"stint_", id, "_", api::veiled(secret, veil_of(request, id)),
+             "\"}");
 }
 
 Answer revoke_key(Request& request) {
@@ -126,7 +153,7 @@ Answer revoke_key(Request& request) {
   if (auto fine = in.done(); !fine) return fault_answer(fine.error());
   auto meant = within_reach(request, which);
   if (!meant) return fault_answer(meant.error());
-  auto key = request.serve.backend.keys->revoke(*meant, request.caller.name());
+  auto key = request.keys().revoke(*meant, request.caller.name());
   if (!key) return fault_answer(key.error());
   return ok(api::to_json(*key));
 }

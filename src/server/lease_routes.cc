@@ -442,7 +442,8 @@ Answer forget(Request& request) {
   if (!resource) return fault_answer(resource.error());
   in.refuse_others();
   if (auto fine = in.done(); !fine) return fault_answer(fine.error());
-  auto floor = request.leases().forget(*resource);
+  auto floor =
+      request.keeping ? request.keeping->forget(*resource) : request.leases().forget(*resource);
   if (!floor) return fault_answer(floor.error());
   return ok(cat("{\"floor\":", floor->number(), "}"));
 }

@@ -1,5 +1,7 @@
 #include "server/openapi.h"
 
+#include <algorithm>
+#include <array>
 #include <set>
 
 #include "api/wire.h"
@@ -24,47 +26,73 @@ std::string content(std::string_view name) {
   return cat("{", json, "}");
 }
 
-std::string_view meaning(std::string_view status) {
-  if (status == "400") return "The request is wrong; nothing was done.";
-  if (status == "401") return "No key, or not one that is in force.";
-  if (status == "403") return "The key does not allow it, or the token is not this resource's.";
-  if (status == "409") return "Held by another, or the token's one write was made already.";
-  if (status == "410") return "Lost: not, or no longer, the holder.";
-  if (status == "412") return "Stale: a newer token was issued or has sealed the target.";
-  if (status == "422") return "The idempotency key was used for another request.";
-  if (status == "428") return "A fenced target, and no token.";
-  if (status == "429") return "A limit of this key or of the server.";
-  return "Stopping, or the store does not answer.";
+struct Meaning {
+  std::string_view status;
+  std::string_view text;
+};
+constexpr std::array kMeanings = {
+    Meaning{"400", "The request is wrong; nothing was done."},
+    Meaning{"401", "No key, or not one that is in force."},
+    Meaning{"403",
+            "The key does not allow it, or the token is not this resource's; or, where no key is "
+            "asked for, a page of another place asks."},
+    Meaning{"405", "Another method than this path takes; see Allow. Nothing was done."},
+    Meaning{"408", "The request did not come in time; nothing was done."},
+    Meaning{"409", "Held by another, or the token's one write was made already."},
+    Meaning{"410", "Lost: not, or no longer, the holder."},
+    Meaning{"412", "Stale: a newer token was issued or has sealed the target."},
+    Meaning{"413", "The body is too long; nothing was done."},
+    Meaning{"422", "The idempotency key was used for another request."},
+    Meaning{"428", "A fenced target, and no token."},
+    Meaning{"429", "A limit of this key or of the server."},
+    Meaning{"431", "The head is too long; nothing was done."},
+    Meaning{"500", "It could not be done; the message says why. Nothing was done."},
+    Meaning{"503", "Stopping, or the store does not answer: nothing was done, ask again."},
+    Meaning{"504", "The outcome is unknown: ask again with the same claim or idempotency key."},
+};
+
+// And has nothing to say when it does not answer. Of many decisions each has its own fault.
+bool asks_the_store(const Route& route) {
+  if (route.path == "/readyz") return true;
+  constexpr std::array<std::string_view, 5> kNot = {"/v1/store", "/v1/doctor", "/v1/waiters",
+                                                    "/metrics", "/v1/jobs/decide"};
+  return route.rights != 0 && route.gives != "Stream" &&
+         std::ranges::find(kNot, route.path) == kNot.end();
+}
+
+// Every status that the operation answers with, besides 200.
+std::set<std::string> others_of(const Route& route) {
+  std::set<std::string> out;
+  for (const std::string_view one : split(route.refuses, ' ')) out.emplace(one);
+  out.erase("");
+  for (const char* one : {"400", "405", "408", "413", "431"}) out.emplace(one);
+  if (route.rights != 0) {
+    for (const char* one : {"401", "403", "429"}) out.emplace(one);
+  }
+  if (asks_the_store(route)) out.emplace("503");
+  // What is one commit may be sent and not answered.
+  const bool looks = route.path == "/v1/check" || route.path == "/v1/doctor";
+  const bool many = route.path == "/v1/jobs/decide";
+  if (route.method == "POST" && !looks && !many) out.emplace("504");
+  return out;
 }
 
 std::string answers_of(const Route& route) {
-  std::set<std::string> others;
-  for (const std::string_view one : split(route.refuses, ' ')) others.emplace(one);
-  others.erase("");
-  if (route.rights != 0) {
-    for (const char* one : {"400", "401", "429"}) others.emplace(one);
-    if (route.rights != 0xff) others.emplace("403");
-  }
+  const std::set<std::string> others = others_of(route);
   std::string out =
       cat("\"200\":{\"description\":\"Done.\",\"content\":", content(route.gives), "}");
-  for (const std::string& status : others) {
-    out += cat(",", json_quoted(status), ":{\"description\":", json_quoted(meaning(status)),
+  for (const Meaning& one : kMeanings) {
+    if (!others.contains(std::string(one.status))) continue;
+    out += cat(",", json_quoted(one.status), ":{\"description\":", json_quoted(one.text),
                ",\"content\":", content("Error"), "}");
   }
-  return cat(out, ",\"default\":{\"description\":",
-             json_quoted(
-                 "A fault: 503 (nothing was done, ask again), "
-                 "504 (outcome unknown: ask again with the same claim or idempotency key), 500. Or "
-                 "what the server takes no request for, nothing was done: 405 (another method, see "
-                 "Allow), 408 (it did not come in time), 413 (its body is too long), 431 (its head "
-                 "is too long)."),
-             ",\"content\":", content("Error"), "}");
+  return out;
 }
 
 std::string takes_of(const Route& route) {
   if (route.method == "POST") {
     const std::string key =
-        route.path.ends_with("/renew") || route.path == "/v1/check"
+        route.path.ends_with("/renew") || route.path == "/v1/check" || route.path == "/v1/doctor"
             ? ""
             : R"("parameters":[{"name":"Idempotency-Key","in":"header","schema":{"type":"string"}}],)";
     return cat(key, "\"requestBody\":{\"required\":true,\"content\":", content(route.takes), "},");

@@ -132,7 +132,8 @@ Answer carry_order(Request& request, core::ItemOrder::What what) {
   }
   // The same order again is recognised by its name.
   if (order.id.empty() && request.once) order.id = request.once->key.substr(0, 32);
-  return item_answer(request.queue().order(*id, order), *id, order.expected.value_or(Token()));
+  return item_answer(request.queue().order(*id, order, request.once), *id,
+                     order.expected.value_or(Token()));
 }
 
 }  // namespace
@@ -170,7 +171,8 @@ Answer configure_queue(Request& request) {
   if (told != nullptr) config.limits = api::read_limits(*told, in);
   if (auto fine = all_read(in); !fine) return fault_answer(fine.error());
   if (auto ok = core::check_new_limits(config.limits); !ok) return fault_answer(ok.error());
-  if (auto done = request.queue().configure(config); !done) return fault_answer(done.error());
+  if (auto done = request.queue().configure(config, request.once); !done)
+    return fault_answer(done.error());
   return ok(api::to_json(config));
 }
 
@@ -324,6 +326,14 @@ Answer complete_item(Request& request) {
     }
     return request.queue().complete(completion);
   });
+}
+
+// Who asks without a key is told the same way that it was done before.
+Result<std::string> done_again(const Request& /*request*/, std::string kept) {
+  constexpr std::string_view kFirst = "\"repeated\":false";
+  const std::size_t at = kept.find(kFirst);  // within a text its quotes would be escaped
+  if (at != kept.npos) kept.replace(at, kFirst.size(), "\"repeated\":true");
+  return kept;
 }
 
 Answer fail_item(Request& request) {

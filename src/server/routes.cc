@@ -53,7 +53,7 @@ constexpr std::array kRoutes = {
     Route{"POST", "/v1/revoke", kOperator, revoke, "End the lease by order; the token moves.",
           "OrderRequest", "Held", "410 422"},
     Route{"POST", "/v1/forget", kOperator, forget, "Drop the record of a free resource.",
-          "ForgetRequest", "Floor", "409 422", Keeps::Again},
+          "ForgetRequest", "Floor", "409 422", Keeps::Kept},
     Route{"GET", "/v1/lease", kLooker, get_lease, "One lease as it stands.", "resource!", "Lease",
           ""},
     Route{"GET", "/v1/leases", kReader, list_leases,
@@ -70,7 +70,7 @@ constexpr std::array kRoutes = {
           "prefix after limit newest", "Events", ""},
     Route{"POST", "/v1/events", static_cast<api::Rights>(Right::Acquire | Right::Admit),
           record_event, "Write a line into the ledger: what a holder or a guard has to tell.",
-          "EventRequest", "Recorded", "422", Keeps::Unsure},
+          "EventRequest", "Recorded", "422", Keeps::Kept},
     Route{"GET", "/v1/watch", kLooker, nullptr,
           "Server-Sent Events: one 'changed' whenever the resource (without one: the ledger) may "
           "have "
@@ -83,35 +83,36 @@ constexpr std::array kRoutes = {
           "has come; ask again while it is running. Begins none.",
           "", "Examined", ""},
     Route{"POST", "/v1/doctor", kDoctor, begin_doctor,
-          "Begin an examination of this server's store, if none is under way or fresh.",
-          "ExamineRequest", "Examined", "422", Keeps::Bound},
+          "Begin an examination of this server's store, if none is under way or fresh. Never "
+          "replayed.",
+          "ExamineRequest", "Examined", ""},
     Route{"GET", "/v1/fences/word", kLooker, token_word,
           "The store's word on a resource's newest token.", "resource!", "TokenWord", ""},
     Route{"GET", "/v1/fences/sealed", kLooker, sealed_targets, "The targets sealed for a resource.",
           "resource!", "Targets", ""},
     Route{"POST", "/v1/fences/remember", static_cast<api::Rights>(Right::Acquire | Right::Admit),
           remember_targets, "Remember targets before they are sealed.", "RememberRequest",
-          "FenceAnswer", "412 422 428", Keeps::Bound},
+          "FenceAnswer", "412 422 428", Keeps::Kept},
     Route{"POST", "/v1/fences/forget", kOperator, forget_target,
           "A target is no longer sealed for the resource.", "ForgetTargetRequest", "Forgotten",
-          "422", Keeps::Again},
+          "422", Keeps::Kept},
     Route{"POST", "/v1/fences/admit", kGuard, admit, "May a write with this token land?",
-          "FenceRequest", "FenceAnswer", "409 412 422 428", Keeps::Bound},
+          "FenceRequest", "FenceAnswer", "409 412 422 428", Keeps::Kept},
     Route{"POST", "/v1/fences/seal", kGuard, seal, "Raise the fence without writing.",
-          "FenceRequest", "FenceAnswer", "412 422 428", Keeps::Bound},
+          "FenceRequest", "FenceAnswer", "412 422 428", Keeps::Kept},
     Route{"GET", "/v1/fences", kLooker, get_fence, "The fence of a target.", "target!", "Fence",
           ""},
     Route{"POST", "/v1/fences/begin", kGuard, begin_act, "The intent of 'stint admit'.",
-          "ActRequest", "FenceAnswer", "409 412 422 428", Keeps::Bound},
+          "ActRequest", "FenceAnswer", "409 412 422 428", Keeps::Kept},
     Route{"POST", "/v1/fences/finish", kGuard, finish_act, "Its result.", "ActRequest",
-          "FenceAnswer", "412 422 428", Keeps::Bound},
+          "FenceAnswer", "412 422 428", Keeps::Kept},
     Route{"GET", "/v1/fences/act", kLooker, get_act, "Intent and result of 'stint admit'.",
           "name! key!", "Act", ""},
     Route{"GET", "/v1/keys", kAdmin, list_keys, "The keys, without their secrets.", "", "Keys", ""},
     Route{"POST", "/v1/keys", kAdmin, create_key, "Make a key; its secret is told once.",
-          "KeyRequest", "CreatedKey", "422", Keeps::Unsure},
+          "KeyRequest", "CreatedKey", "422", Keeps::Kept, with_secret},
     Route{"POST", "/v1/keys/revoke", kAdmin, revoke_key, "Revoke a key.", "RevokeKeyRequest", "Key",
-          "422", Keeps::Again},
+          "422", Keeps::Kept},
     Route{"GET", "/v1/queues", kQueueLooker, list_queues, "The queues, and how much is in each.",
           "", "Queues", ""},
     Route{"GET", "/v1/queues/queue", kQueueLooker, get_queue, "One queue.", "queue!", "Queue", ""},
@@ -126,7 +127,7 @@ constexpr std::array kRoutes = {
           "queue id", "Stream", ""},
     Route{"POST", "/v1/queues/configure", kQueueKeeper, configure_queue,
           "Make a queue, or change its limits for later items.", "QueueRequest", "QueueLimits",
-          "422", Keeps::Again},
+          "422", Keeps::KeptOrAgain},
     Route{"POST", "/v1/queues/put", kWorker, put_item, "Put an item.", "PutRequest", "PutAnswer",
           "422", Keeps::ItselfOrUnsure},
     Route{"POST", "/v1/queues/claim", kWorker, claim_item,
@@ -134,38 +135,38 @@ constexpr std::array kRoutes = {
           "held open until there is one. A replayed claim with granted_ttl_ms 0 is over.",
           "ClaimRequest", "ClaimAnswer", "422", Keeps::ItselfOrUnsure},
     Route{"POST", "/v1/queues/start", kWorker, start_item, "The work of this claim has begun.",
-          "ItemRequest", "ItemDone", "410 422", Keeps::Bound},
+          "ItemRequest", "ItemDone", "410 422", Keeps::KeptOrBound},
     Route{"POST", "/v1/queues/renew", kWorker, renew_item, "Prolong a claim. Never replayed.",
           "ItemRequest", "ItemDone", "410"},
     Route{"POST", "/v1/queues/checkpoint", kWorker, checkpoint_item,
           "Progress, and what the next claimant receives.", "ItemRequest", "ItemDone", "410 422",
-          Keeps::Bound},
+          Keeps::KeptOrBound},
     Route{"POST", "/v1/queues/complete", kWorker, complete_item,
           "Result, state and follow-ups in one step. Again is done, too.", "ItemRequest",
-          "ItemDone", "410 422", Keeps::ItselfOrBound},
+          "ItemDone", "410 422", Keeps::KeptOrBound, done_again},
     Route{"POST", "/v1/queues/fail", kWorker, fail_item,
           "It failed, or is to be tried later. Again is done, too.", "ItemRequest", "ItemDone",
-          "410 422", Keeps::Again},
+          "410 422", Keeps::KeptOrAgain},
     Route{"POST", "/v1/queues/release", kWorker, release_item,
           "Give it back, with no attempt used up. Again is done, too.", "ItemRequest", "ItemDone",
-          "410 422", Keeps::Again},
+          "410 422", Keeps::KeptOrAgain},
     Route{"POST", "/v1/queues/park", kOperator, park_item, "Nobody claims it until further word.",
-          "ItemOrder", "ItemDone", "410 422", Keeps::Again},
+          "ItemOrder", "ItemDone", "410 422", Keeps::KeptOrAgain},
     Route{"POST", "/v1/queues/requeue", kOperator, requeue_item, "It is to be claimed again.",
-          "ItemOrder", "ItemDone", "410 422", Keeps::Again},
+          "ItemOrder", "ItemDone", "410 422", Keeps::KeptOrAgain},
     Route{"POST", "/v1/queues/reassign", kOperator, reassign_item,
           "Only the named owner may claim it for a while.", "ItemOrder", "ItemDone", "410 422",
-          Keeps::Again},
+          Keeps::KeptOrAgain},
     Route{"POST", "/v1/queues/cancel", kOperator, cancel_item,
           "It is not to be done; a worker that is at it is stopped.", "ItemOrder", "ItemDone",
-          "410 422", Keeps::Again},
+          "410 422", Keeps::KeptOrAgain},
     Route{"POST", "/v1/queues/replay", kOperator, replay_item, "A finished item, once more.",
-          "ItemOrder", "ItemDone", "410 422", Keeps::Again},
+          "ItemOrder", "ItemDone", "410 422", Keeps::KeptOrAgain},
     Route{"POST", "/v1/queues/drop", kOperator, drop_item, "Remove it with all its contents.",
-          "ItemOrder", "ItemDone", "410 422", Keeps::Again},
+          "ItemOrder", "ItemDone", "410 422", Keeps::KeptOrAgain},
     Route{"POST", "/v1/queues/tend", kQueueKeeper, tend_queue,
           "The janitor's step: settle claims that ran out or stalled.", "QueueName", "Tended",
-          "422", Keeps::Bound},
+          "422", Keeps::Again},
     Route{"GET", "/v1/jobs", kJobLooker, list_jobs, "The jobs that the store knows.", "", "Jobs",
           ""},
     Route{"GET", "/v1/jobs/open", kJobLooker, list_open_jobs, "Jobs that have something open.", "",
@@ -186,37 +187,37 @@ constexpr std::array kRoutes = {
           "Stream", ""},
     Route{"POST", "/v1/jobs/decide", kScheduler, decide_jobs,
           "What to run and what to drop: one commit a job, each with its own result.",
-          "DecideRequest", "Decisions", "422", Keeps::Bound},
+          "DecideRequest", "Decisions", "422", Keeps::Again},
     Route{"POST", "/v1/jobs/keep", kScheduler, keep_job, "The assignment of due slots goes on.",
-          "JobName", "Done", "410 422", Keeps::Bound},
+          "JobName", "Done", "410 422", Keeps::Kept},
     Route{"POST", "/v1/jobs/claim", kScheduler, claim_slot, "A lease was taken for the slot.",
-          "SlotRequest", "Done", "410 422", Keeps::Bound},
+          "SlotRequest", "Done", "410 422", Keeps::Kept},
     Route{"POST", "/v1/jobs/start", kScheduler, start_slot, "From here on it may have started.",
-          "SlotRequest", "Done", "410 422", Keeps::Bound},
+          "SlotRequest", "Done", "410 422", Keeps::Kept},
     Route{"POST", "/v1/jobs/running", kScheduler, running_slot, "It has started.", "SlotRequest",
-          "Done", "410 422", Keeps::Bound},
+          "Done", "410 422", Keeps::Kept},
     Route{"POST", "/v1/jobs/hand_back", kScheduler, hand_back_slot,
-          "Claimed, and not to be started now.", "SlotRequest", "Done", "410 422", Keeps::Bound},
+          "Claimed, and not to be started now.", "SlotRequest", "Done", "410 422", Keeps::Kept},
     Route{"POST", "/v1/jobs/end", kScheduler, end_slot, "How it ended.", "SlotRequest", "SlotEnd",
-          "410 422", Keeps::Bound},
+          "410 422", Keeps::Kept},
     Route{"POST", "/v1/jobs/skip", kScheduler, skip_slot, "A due slot that is not to run.",
-          "SkipRequest", "SlotEnd", "410 422", Keeps::Bound},
+          "SkipRequest", "SlotEnd", "410 422", Keeps::Kept},
     Route{"POST", "/v1/jobs/add", kScheduler, add_slot, "A slot that is asked for.", "AddRequest",
-          "SlotAdded", "422", Keeps::Unsure},
+          "SlotAdded", "422 500", Keeps::Kept},
     Route{"POST", "/v1/jobs/trigger", kJobKeeper, trigger_job,
-          "Run it now, by whichever scheduler comes first.", "JobRequest", "SlotAdded", "422",
-          Keeps::Unsure},
+          "Run it now, by whichever scheduler comes first.", "JobRequest", "SlotAdded", "422 500",
+          Keeps::Kept},
     Route{"POST", "/v1/jobs/pause", kJobKeeper, pause_job,
-          "Its slots are recorded as skipped_paused.", "JobRequest", "Paused", "422", Keeps::Again},
+          "Its slots are recorded as skipped_paused.", "JobRequest", "Paused", "422", Keeps::Kept},
     Route{"POST", "/v1/jobs/resume", kJobKeeper, resume_job,
           "It goes on; what came due meanwhile is not run.", "JobRequest", "Paused", "422",
-          Keeps::Again},
+          Keeps::Kept},
     Route{"GET", "/v1/once", kOnceLooker, get_once, "What is known of a key of 'stint once'.",
           "key!", "OnceRecord", ""},
     Route{"POST", "/v1/once/start", kOnce, start_once, "Recorded before the command is run.",
-          "OnceRequest", "Done", "410 422", Keeps::Bound},
+          "OnceRequest", "Done", "410 422", Keeps::Kept},
     Route{"POST", "/v1/once/end", kOnce, end_once, "Recorded after it.", "OnceRequest", "Done",
-          "410 422", Keeps::Bound},
+          "410 422", Keeps::Kept},
     Route{"GET", "/metrics", kReader, nullptr, "Prometheus text.", "", "Text", ""},
     Route{"GET", "/healthz", 0, nullptr, "Whether the process answers.", "", "Health", ""},
     Route{"GET", "/readyz", 0, nullptr, "Whether it takes requests and reaches its store.", "",
@@ -250,17 +251,56 @@ Answer replayed_answer(const api::Bound& bound) {
 Keeps keeps_here(const Route& route, const Request& request) {
   const bool can =
       request.serve.backend.queue != nullptr && request.serve.backend.queue->keeps_answers();
-  if (route.keeps == Keeps::ItselfOrBound) return can ? Keeps::Itself : Keeps::Bound;
-  if (route.keeps == Keeps::ItselfOrUnsure) return can ? Keeps::Itself : Keeps::Unsure;
+  switch (route.keeps) {
+    case Keeps::KeptOrBound: return can ? Keeps::Kept : Keeps::Bound;
+    case Keeps::KeptOrAgain: return can ? Keeps::Kept : Keeps::Again;
+    case Keeps::ItselfOrUnsure: return can ? Keeps::Itself : Keeps::Unsure;
+    case Keeps::Kept:
+    case Keeps::Itself:
+    case Keeps::Bound:
+    case Keeps::Again:
+    case Keeps::Unsure: break;
+  }
   return route.keeps;
 }
 
-}  // namespace
+// The answer that is kept; empty: none is.
+std::optional<Answer> kept_answer(const Route& route, const Request& request) {
+  auto found = request.serve.backend.answers->find(*request.once);
+  if (!found) return fault_answer(found.error());
+  if (!found->before) return std::nullopt;
+  if (found->body.empty()) {
+    return fault_answer({Code::UnknownOutcome,
+                         "this request was begun before, and how it ended was not kept: look "
+                         "whether it was done"});
+  }
+  if (route.whole != nullptr) {
+    auto whole = route.whole(request, std::move(found->body));
+    if (!whole) return fault_answer(whole.error());
+    found->body = std::move(*whole);
+  }
+  return replayed_answer(*found);
+}
 
-Answer run_route(const Route& route, Request& request) {
-  const Keeps keeps = keeps_here(route, request);
+// Under its key it was done, or it was not: there is nothing in between.
+Answer run_kept(const Route& route, Request& request) {
+  if (auto before = kept_answer(route, request)) return std::move(*before);
+  request.keeping = request.serve.backend.keeping(*request.once);
+  Answer answer = route.run(request);
+  if (answer.status == 200) return answer;
+  // The same request may have been first, on another thread or server; or this one was done, and
+  // the store's answer was lost. A look that shows nothing settles nothing.
+  auto meanwhile = request.serve.backend.answers->find(*request.once);
+  if (!meanwhile && api::is_once_mismatch(meanwhile.error())) {
+    return fault_answer(meanwhile.error());
+  }
+  if (!meanwhile || meanwhile->body.empty()) return answer;
+  return kept_answer(route, request).value_or(std::move(answer));
+}
+
+// What is not one commit.
+Answer run_beside(const Route& route, Request& request, Keeps keeps) {
   api::KeptAnswers* answers = request.serve.backend.answers;
-  if (!request.once || keeps == Keeps::Itself || answers == nullptr) return route.run(request);
   auto bound = answers->bind(*request.once);
   if (!bound) return fault_answer(bound.error());
   if (bound->before && !bound->body.empty()) return replayed_answer(*bound);
@@ -286,12 +326,21 @@ Answer run_route(const Route& route, Request& request) {
   // What was refused is decided anew. What cannot be kept or forgotten now: the next time, the
   // rule above holds.
   if (answer.status == 200) {
-    (void)answers->keep(once, request.kept.empty() ? answer.body : request.kept);
+    (void)answers->keep(once, answer.body);
   } else if (answer.status != status_of(Code::UnknownOutcome) && !bound->before) {
     // Not by a repeat: the first one may be keeping its answer in this moment.
     (void)answers->forget(once);
   }
   return answer;
+}
+
+}  // namespace
+
+Answer run_route(const Route& route, Request& request) {
+  const Keeps keeps = keeps_here(route, request);
+  const bool nobody = !request.once || request.serve.backend.answers == nullptr;
+  if (nobody || keeps == Keeps::Itself) return route.run(request);
+  return keeps == Keeps::Kept ? run_kept(route, request) : run_beside(route, request, keeps);
 }
 
 Status check_query(const Route& route, const std::map<std::string, std::string>& query) {

@@ -29,24 +29,30 @@ struct Request {
   std::optional<api::Once> once;
   std::string once_key;                      // as the caller named it; empty: none
   std::optional<Claim> made = std::nullopt;  // by the server, since the caller gave none
-  std::string kept = {};  // what is kept of the answer, where that is not all of it
+  // Of a request whose answer is kept in the commit that does what it tells of.
+  std::optional<api::Keeping> keeping = std::nullopt;
 
   api::Leases& leases() const { return *serve.backend.leases; }
-  api::Fences& fences() const { return *serve.backend.fences; }
-  api::Events& events() const { return *serve.backend.events; }
   api::Queue& queue() const { return *serve.backend.queue; }
-  api::Slots& slots() const { return *serve.backend.slots; }
+  api::Fences& fences() const { return keeping ? *keeping->fences : *serve.backend.fences; }
+  api::Events& events() const { return keeping ? *keeping->events : *serve.backend.events; }
+  api::Keys& keys() const { return keeping ? *keeping->keys : *serve.backend.keys; }
+  api::Slots& slots() const { return keeping ? *keeping->slots : *serve.backend.slots; }
 };
 
 // Who keeps the answer for an idempotency key.
 enum class Keeps {
-  Itself,  // the verb, in its own commit; or nobody: a look, or what is never replayed
-  Bound,   // nobody: the same request again is decided anew, and is the same by nature. An old
-           // "yes" would be a leave that nobody gave. The key is bound to its request all the same
-  Again,   // beside it (api::KeptAnswers); without an answer it is asked again
-  Unsure,  // beside it; without an answer its outcome is unknown
-  ItselfOrBound,   // the queue in its commit, if it can; else as Bound
-  ItselfOrUnsure,  // ... else as Unsure
+  Kept,    // the verb, in the commit that does what it tells of
+  Itself,  // the same, and the verb finds it by itself; or nobody: a look, what is never replayed
+  // ---- what is not one commit: beside it (api::KeptAnswers)
+  Bound,   // nobody: the same request again is decided anew, and is the same by nature. The key is
+           // bound to its request all the same
+  Again,   // after it; without an answer it is asked again
+  Unsure,  // after it; without an answer its outcome is unknown
+  // ---- the queue in its commit, if it can; plain files cannot
+  KeptOrBound,
+  KeptOrAgain,
+  ItselfOrUnsure,
 };
 
 struct Route {
@@ -60,6 +66,8 @@ struct Route {
   std::string_view gives;    // the schema of the answer
   std::string_view refuses;  // "409 410": what else it may answer, besides what every route may
   Keeps keeps = Keeps::Itself;
+  // What of a kept answer only this caller can know. Errors: the answer.
+  Result<std::string> (*whole)(const Request& request, std::string kept) = nullptr;
 };
 // The route, with its idempotency key bound and its answer kept.
 Answer run_route(const Route& route, Request& request);
@@ -90,6 +98,7 @@ Answer tune_resource(Request& request);
 Answer list_keys(Request& request);
 Answer create_key(Request& request);
 Answer revoke_key(Request& request);
+Result<std::string> with_secret(const Request& request, std::string kept);
 // ---- fence_routes.cc
 Answer token_word(Request& request);
 Answer sealed_targets(Request& request);
@@ -114,6 +123,7 @@ Answer start_item(Request& request);
 Answer renew_item(Request& request);
 Answer checkpoint_item(Request& request);
 Answer complete_item(Request& request);
+Result<std::string> done_again(const Request& request, std::string kept);
 Answer fail_item(Request& request);
 Answer release_item(Request& request);
 Answer park_item(Request& request);

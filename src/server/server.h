@@ -15,6 +15,7 @@
 #include "api/batch.h"
 #include "api/events.h"
 #include "api/fences.h"
+#include "api/kept.h"
 #include "api/keys.h"
 #include "api/leases.h"
 #include "api/once.h"
@@ -48,8 +49,9 @@ struct Backend {
   // Null: each verb is asked for by itself, many at a time.
   api::BatchedLeases* batch = nullptr;
   api::Queue* queue = nullptr;
-  // For verbs that keep no answer in their own commit; null: their keys are not kept.
+  // Null: the keys of verbs that keep no answer by themselves are not kept.
   api::KeptAnswers* answers = nullptr;
+  std::function<api::Keeping(const api::Once& once)> keeping = {};  // with `answers`
   api::Slots* slots = nullptr;
   std::function<Result<core::Zone>(const std::string& name)> find_zone = {};
   // The newest slots of a job, oldest first, dropped ones too.

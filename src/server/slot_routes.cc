@@ -169,11 +169,8 @@ Answer change(Request& request,
   return ok(std::string(done));
 }
 
-Answer added_answer(Request& request, const Result<api::SlotAdded>& added) {
+Answer added_answer(const Result<api::SlotAdded>& added) {
   if (!added) return fault_answer(added.error());
-  // Which slot it is fits into a record; the whole job may not.
-  request.kept =
-      cat("{\"what\":\"", api::word(added->what), "\",\"at_ms\":", to_ms(added->at), "}");
   return ok(api::to_json(*added));
 }
 
@@ -323,7 +320,7 @@ Answer add_slot(Request& request) {
     if (!parsed) return fault_answer(parsed.error());
     slot = *parsed;
   }
-  return added_answer(request, request.slots().add(*rule, slot, scheduler));
+  return added_answer(request.slots().add(*rule, slot, scheduler));
 }
 
 Answer trigger_job(Request& request) {
@@ -331,7 +328,7 @@ Answer trigger_job(Request& request) {
   auto rule = read_rule(request, in);
   if (!rule) return fault_answer(rule.error());
   if (auto fine = nothing_else(in); !fine) return fault_answer(fine.error());
-  return added_answer(request, request.slots().add(*rule, std::nullopt, ""));
+  return added_answer(request.slots().add(*rule, std::nullopt, ""));
 }
 
 Answer pause_job(Request& request) {

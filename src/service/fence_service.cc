@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "api/wire.h"
 #include "base/text.h"
 #include "service/fence_records.h"
+#include "service/once_records.h"
 #include "service/records.h"
 #include "service/settling.h"
 #include "service/store_life.h"
@@ -152,7 +154,8 @@ Result<FenceService::View> FenceService::look(const Asked& asked) {
   return view;
 }
 
-Result<FenceService::View> FenceService::settle(const Asked& asked, Decide decide) {
+Result<FenceService::View> FenceService::settle(const Asked& asked, Decide decide, Write write) {
+  const Keeper keeper(store_, clock_, once_);
   int unknowns = 0;
   const auto kept_unknown = [&](Error error) {
     if (unknowns > 0) error.code = Code::UnknownOutcome;
@@ -164,21 +167,25 @@ Result<FenceService::View> FenceService::settle(const Asked& asked, Decide decid
     auto plan = decide(*view, asked);
     if (!plan) return kept_unknown(plan.error());
     view->verdict = plan->verdict;
-    if (plan->steps.empty()) {
+    if (refusal(plan->verdict)) {
       // The lost commit may have been carried out before whatever is in its way now.
-      if (unknowns > 0 && refusal(plan->verdict)) return still_unknown("it");
+      if (unknowns > 0) return still_unknown("it");
       return view;
     }
-    auto answer = store_.commit(plan->steps, store::Sync::Durable);
+    if (plan->fence) view->fence = std::move(plan->fence);
+    if (plan->act) view->act = std::move(plan->act);
+    // A yes that is kept was one when it was kept.   G5
+    if (once_ && plan->steps.empty() && !asked.target.empty()) {
+      plan->steps.push_back(expecting(fence_key(asked.target), view->fence_version));
+    }
+    auto answer =
+        keeper.commit(std::move(plan->steps), store::Sync::Durable, [&] { return write(*view); });
     if (!answer) {
       const bool again = answer.error().code == Code::UnknownOutcome && ++unknowns < kMostUnknowns;
       if (!again) return kept_unknown(answer.error());
       continue;
     }
-    if (std::holds_alternative<store::Conflict>(*answer)) continue;
-    if (plan->fence) view->fence = std::move(plan->fence);
-    if (plan->act) view->act = std::move(plan->act);
-    return view;
+    if (std::holds_alternative<store::Committed>(*answer)) return view;
   }
   return kept_unknown(unavailable(
       cat("the fence of ", quoted(asked.target), " changes too fast to be committed to")));
@@ -333,14 +340,17 @@ Result<core::Verdict> FenceService::remember(const core::Offer& offer,
   plain.mode = core::FenceMode::AtLeast;
   if (auto ok = check_offer(plain); !ok) return ok.error();
   if (auto ok = check_sealed({.sealed = targets, .sealing = {}}); !ok) return ok.error();
-  auto view = settle({.offer = plain,
-                      .resource = plain.resource,
-                      .target = "",
-                      .name = "",
-                      .key = "",
-                      .targets = true,
-                      .words = targets},
-                     plan_remember);
+  auto view =
+      settle({.offer = plain,
+              .resource = plain.resource,
+              .target = "",
+              .name = "",
+              .key = "",
+              .targets = true,
+              .words = targets},
+             plan_remember, [](const View& told) {
+               return api::to_json({.verdict = told.verdict, .fence = {}, .owner = {}}, nullptr);
+             });
   if (!view) return view.error();
   return view->verdict;
 }
@@ -353,20 +363,25 @@ Status FenceService::forget(const ResourceName& resource, const std::string& tar
                       .key = "",
                       .targets = true,
                       .words = {target}},
-                     plan_forget);
+                     plan_forget, [](const View&) { return std::string(R"({"forgotten":true})"); });
   if (!view) return view.error();
   return {};
+}
+
+api::FenceAnswer FenceService::answer_of(const View& view) {
+  return {.verdict = view.verdict,
+          .fence = view.fence,
+          .owner = view.own ? view.own->owner : Owner(),
+          .act = view.act};
 }
 
 Result<api::FenceAnswer> FenceService::answer(const Asked& asked, Decide decide) {
   if (auto ok = check_offer(asked.offer); !ok) return ok.error();
   if (auto ok = check_target(asked.target); !ok) return ok.error();
-  auto view = settle(asked, decide);
+  auto view = settle(asked, decide,
+                     [](const View& told) { return api::to_json(answer_of(told), nullptr); });
   if (!view) return view.error();
-  return api::FenceAnswer{.verdict = view->verdict,
-                          .fence = std::move(view->fence),
-                          .owner = view->own ? view->own->owner : Owner(),
-                          .act = std::move(view->act)};
+  return answer_of(*view);
 }
 
 Result<api::FenceAnswer> FenceService::admit(const std::string& target, const core::Offer& offer) {

@@ -3,14 +3,17 @@
 #pragma once
 
 #include "api/fences.h"
+#include "api/once.h"
 #include "store/seam.h"
 
 namespace stint::service {
 
 class FenceService final : public api::Fences {
  public:
-  // Both must outlive the service.
-  FenceService(store::Store& store, const Clock& clock) : store_(store), clock_(clock) {}
+  // Both must outlive the service. `once`: it is for one request, whose answer is kept in the
+  // commit that does what it tells of.
+  FenceService(store::Store& store, const Clock& clock, std::optional<api::Once> once = {})
+      : store_(store), clock_(clock), once_(std::move(once)) {}
 
   Result<api::TokenWord> word(const ResourceName& resource) override;
   Result<std::vector<std::string>> sealed(const ResourceName& resource) override;
@@ -29,20 +32,23 @@ class FenceService final : public api::Fences {
   struct View;
   struct Plan;
   using Decide = Result<Plan> (*)(const View&, const Asked&);
+  using Write = std::string (*)(const View&);  // the answer's body
 
   Result<View> look(const Asked& asked);
   // Reads, decides, commits; again on a conflict, and on an unknown outcome a few times: only a
   // commit of our own, or the effect, settles it.
-  Result<View> settle(const Asked& asked, Decide decide);
+  Result<View> settle(const Asked& asked, Decide decide, Write write);
   static Result<Plan> plan_raise(const View& view, const Asked& asked);
   static Result<Plan> plan_begin(const View& view, const Asked& asked);
   static Result<Plan> plan_finish(const View& view, const Asked& asked);
   static Result<Plan> plan_remember(const View& view, const Asked& asked);
   static Result<Plan> plan_forget(const View& view, const Asked& asked);
+  static api::FenceAnswer answer_of(const View& view);
   Result<api::FenceAnswer> answer(const Asked& asked, Decide decide);
 
   store::Store& store_;
   const Clock& clock_;
+  const std::optional<api::Once> once_;
 };
 
 }  // namespace stint::service

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "service/ledger.h"
+#include "service/once_records.h"
 #include "service/record_fields.h"
 #include "service/settling.h"
 
@@ -100,8 +101,29 @@ bool in_force(const api::Key& key, WallTime now) {
 
 }  // namespace
 
+// `changed` is written with every key: whoever expects it as it was before the look at the keys has
+// seen them all.
 Result<api::CreatedKey> KeyService::create(const api::NewKey& wanted, const std::string& by) {
   if (auto ok = check(wanted); !ok) return ok.error();
+  for (int tries = 0; tries < kMostKeyTries; ++tries) {
+    auto before = store_.read({std::string(kChangedKey)});
+    if (!before) return before.error();
+    if (wanted.beside) {
+      auto keys = list();
+      if (!keys) return keys.error();
+      if (auto ok = wanted.beside(*keys); !ok) return ok.error();
+    }
+    auto made = try_create(wanted, by, before->entries.front());
+    if (!made) return std::move(made.error()).during("making the key");
+    if (*made) return std::move(**made);
+  }
+  return unavailable("the keys change too fast for another one to be made");
+}
+
+// Empty: another key was made or revoked in between.
+Result<std::optional<api::CreatedKey>> KeyService::try_create(const api::NewKey& wanted,
+                                                              const std::string& by,
+                                                              const store::Entry& before) {
   const std::string secret = random_.id_hex() + random_.id_hex();
   const WallTime now = clock_.wall();
   api::Key key{.id = random_.id_hex().substr(0, 16),
@@ -114,12 +136,21 @@ Result<api::CreatedKey> KeyService::create(const api::NewKey& wanted, const std:
                .revoked_at = std::nullopt,
                .used_at = std::nullopt};
   if (wanted.lasts) key.expires_at = now + *wanted.lasts;
-  auto answer = store_.commit(
-      {set_key(key, 0), changed(random_), told("key_created", key, by, now)}, store::Sync::Durable);
-  if (!answer) return std::move(answer.error()).during("making the key");
-  if (std::holds_alternative<store::Conflict>(*answer))
-    return unavailable("the key is there already");
-  return api::CreatedKey{key, cat("stint_", key.id, "_", secret)};
+  store::Step change = changed(random_);
+  change.expect = before.present() ? store::Expect::Seen : store::Expect::Absent;
+  change.version = before.version;
+  auto answer =
+      Keeper(store_, clock_, once_)
+          .commit({set_key(key, 0), std::move(change), told("key_created", key, by, now)},
+                  store::Sync::Durable, [&] {
+                    std::string body = api::to_json(key);
+                    if (!wanted.veil) return body;
+                    body.pop_back();
+                    return cat(body, api::kVeiled, api::veiled(secret, wanted.veil(key.id)), "\"}");
+                  });
+  if (!answer) return answer.error();
+  if (std::holds_alternative<store::Conflict>(*answer)) return std::optional<api::CreatedKey>();
+  return std::optional(api::CreatedKey{key, cat("stint_", key.id, "_", secret)});
 }
 
 Result<std::vector<KeyService::Found>> KeyService::all() {
@@ -164,15 +195,20 @@ Result<KeyService::Found> KeyService::only(const std::string& id_or_name) {
 }
 
 Result<api::Key> KeyService::revoke(const std::string& id_or_name, const std::string& by) {
+  const Keeper keeper(store_, clock_, once_);
   for (int tries = 0; tries < kMostKeyTries; ++tries) {
     auto found = only(id_or_name);
     if (!found) return found.error();
-    if (found->key.revoked_at) return found->key;
+    const auto write = [&] { return api::to_json(found->key); };
+    if (found->key.revoked_at) {
+      if (auto kept = keeper.keep(write); !kept) return kept.error();
+      return found->key;
+    }
     const WallTime now = clock_.wall();
     found->key.revoked_at = now;
-    auto answer = store_.commit({set_key(found->key, found->version), changed(random_),
+    auto answer = keeper.commit({set_key(found->key, found->version), changed(random_),
                                  told("key_revoked", found->key, by, now)},
-                                store::Sync::Durable);
+                                store::Sync::Durable, write);
     if (!answer) return std::move(answer.error()).during("revoking the key");
     if (std::holds_alternative<store::Committed>(*answer)) return found->key;
   }

@@ -5,6 +5,7 @@
 #include "service/lease_plan.h"
 #include "service/lease_service.h"
 #include "service/lease_snapshot.h"
+#include "service/once_records.h"
 #include "service/settling.h"
 
 namespace stint::service {
@@ -68,7 +69,8 @@ Result<std::vector<api::PastGrant>> LeaseService::history(const ResourceName& re
 
 // The floor goes up to the token before the record goes, in one step: the name starts above it
 // again. G1
-Result<Token> LeaseService::forget(const ResourceName& resource) {
+Result<Token> LeaseService::forget(const ResourceName& resource,
+                                   const std::optional<api::Once>& once) {
   for (int tries = 0; tries < kMostTries; ++tries) {
     auto snapshot = look(resource);
     if (!snapshot) return snapshot.error();
@@ -84,9 +86,11 @@ Result<Token> LeaseService::forget(const ResourceName& resource) {
     auto meta = decode_meta(reading->entries.front().value);
     if (!meta) return meta.error();
     meta->floor = std::max(meta->floor, seen.record.own->token);
-    auto answer = store_.commit(plan_forget(resource.text(), seen, encode(*meta),
-                                            reading->entries.front().version, wall_of(*snapshot)),
-                                store::Sync::Durable);
+    auto answer = Keeper(store_, clock_, once)
+                      .commit(plan_forget(resource.text(), seen, encode(*meta),
+                                          reading->entries.front().version, wall_of(*snapshot)),
+                              store::Sync::Durable,
+                              [&] { return cat("{\"floor\":", meta->floor.number(), "}"); });
     if (!answer) return answer.error();
     if (std::holds_alternative<store::Conflict>(*answer)) continue;
     // It is done, whatever becomes of the lines that are left.

@@ -37,7 +37,9 @@ class LeaseService final : public api::Leases, public api::BatchedLeases {
   Result<std::vector<api::Lease>> list(const api::Page& page) override;
   Result<std::vector<api::PastGrant>> history(const ResourceName& resource,
                                               std::size_t limit) override;
-  Result<Token> forget(const ResourceName& resource) override;
+  Result<Token> forget(const ResourceName& resource) override { return forget(resource, {}); }
+  // The same under an idempotency key.
+  Result<Token> forget(const ResourceName& resource, const std::optional<api::Once>& once);
   Result<std::unique_ptr<Watch>> watch(const ResourceName& resource) override;
   // With one disk sync for all, where the store can (batches() says so).
   void many(const std::vector<api::Ask>& asks, const Tell& tell, const Pause& pause) override;

@@ -4,6 +4,7 @@
 
 #include "base/json_text.h"
 #include "service/fence_records.h"
+#include "service/once_records.h"
 #include "service/records.h"
 #include "service/settling.h"
 
@@ -13,6 +14,9 @@ namespace {
 // One commit of a trim removes at most this many, and one trim makes at most this many commits.
 constexpr std::size_t kTrimStep = 60;
 constexpr int kTrimCommits = 8;
+
+// The body of the answer.
+std::string recorded() { return R"({"recorded":true})"; }
 
 std::int64_t minute_of(WallTime t) { return to_ms(t) / 60'000; }
 
@@ -55,8 +59,9 @@ Result<std::vector<api::Event>> Ledger::list(const api::EventQuery& query) {
   return out;
 }
 
-Status Ledger::record(const api::Event& event) {
-  auto answer = store_.commit({append_event(event)}, store::Sync::Relaxed);
+Status Ledger::write(const api::Event& event, const std::optional<api::Once>& once) {
+  auto answer =
+      Keeper(store_, clock_, once).commit({append_event(event)}, store::Sync::Relaxed, recorded);
   if (!answer) return answer.error();
   if (const auto* done = std::get_if<store::Committed>(&*answer)) appended(done->revision);
   return {};
@@ -86,7 +91,8 @@ store::Step quiet_step(const store::Entry& seen, std::int64_t unsaid) {
 
 // A guard that refuses often is asked by a program in a loop: each of its processes would write a
 // line of its own. So the quiet time is kept in the store.
-Status Ledger::record_refusal(const api::Event& event, const std::string& target) {
+Status Ledger::write_refusal(const api::Event& event, const std::string& target,
+                             const std::optional<api::Once>& once) {
   constexpr int kMostTrims = 50;
   for (int tries = 0; tries < kMostTrims; ++tries) {
     auto reading = store_.read({quiet_key(target)});
@@ -101,7 +107,8 @@ Status Ledger::record_refusal(const api::Event& event, const std::string& target
       line.details.emplace_back("count", *unsaid + 1);
       steps.push_back(append_event(line));
     }
-    auto answer = store_.commit(steps, store::Sync::Relaxed);
+    auto answer =
+        Keeper(store_, clock_, once).commit(std::move(steps), store::Sync::Relaxed, recorded);
     if (!answer) return answer.error();
     const auto* done = std::get_if<store::Committed>(&*answer);
     if (done == nullptr) continue;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "api/events.h"
+#include "api/once.h"
 #include "base/mutex.h"
 #include "store/seam.h"
 
@@ -24,8 +25,14 @@ class Ledger final : public api::Events {
   Ledger& operator=(const Ledger&) = delete;
 
   Result<std::vector<api::Event>> list(const api::EventQuery& query) override;
-  Status record(const api::Event& event) override;
-  Status record_refusal(const api::Event& event, const std::string& target) override;
+  Status record(const api::Event& event) override { return write(event, {}); }
+  Status record_refusal(const api::Event& event, const std::string& target) override {
+    return write_refusal(event, target, {});
+  }
+  // The same under an idempotency key.
+  Status write(const api::Event& event, const std::optional<api::Once>& once);
+  Status write_refusal(const api::Event& event, const std::string& target,
+                       const std::optional<api::Once>& once);
   Result<std::unique_ptr<Watch>> watch() override;
 
   // Counts a refusal: one line per resource, owner, kind and minute. Never on the way to an answer:
@@ -58,6 +65,24 @@ class Ledger final : public api::Events {
   Mutex mutex_;
   std::map<CountKey, Counted> counted_ GUARDED_BY(mutex_);
   std::vector<api::Event> due_ GUARDED_BY(mutex_);  // lines of minutes that are over
+};
+
+// The ledger for one request that has an idempotency key.
+class KeptEvents final : public api::Events {
+ public:
+  KeptEvents(Ledger& ledger, api::Once once) : ledger_(ledger), once_(std::move(once)) {}
+  Result<std::vector<api::Event>> list(const api::EventQuery& query) override {
+    return ledger_.list(query);
+  }
+  Status record(const api::Event& event) override { return ledger_.write(event, once_); }
+  Status record_refusal(const api::Event& event, const std::string& target) override {
+    return ledger_.write_refusal(event, target, once_);
+  }
+  Result<std::unique_ptr<Watch>> watch() override { return ledger_.watch(); }
+
+ private:
+  Ledger& ledger_;
+  const std::optional<api::Once> once_;
 };
 
 }  // namespace stint::service

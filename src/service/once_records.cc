@@ -5,6 +5,7 @@
 #include "api/wire.h"
 #include "base/json_text.h"
 #include "base/json_value.h"
+#include "base/sha256.h"
 #include "base/text.h"
 
 namespace stint::service {
@@ -41,10 +42,16 @@ Error damaged(const Error& error) {
   return unavailable(cat("the store holds a damaged once record: ", error.message));
 }
 
-constexpr std::size_t kMostParts = 16;
+// Far beyond the longest answer that there is.
+constexpr std::size_t kMostParts = 1200;
+constexpr std::size_t kPartsAtOnce = 60;
+// They are there for as long as the record that names them.
+constexpr Millis kPartsKept = api::kOnceKept + Millis(std::chrono::hours(1));
 
-std::string part_key(const api::Once& once, std::size_t number) {
-  return cat(once_key(once), ".", number);
+// `sum`: of the whole, so that parts of an answer that came to nothing are not those of another.
+std::string part_key(const api::Once& once, std::string_view sum, std::size_t number) {
+  return sum.empty() ? cat(once_key(once), ".", number)  // as older versions wrote it
+                     : cat(once_key(once), ".", sum, ".", number);
 }
 
 // Never within a character: a store may keep text as text.
@@ -105,51 +112,10 @@ Result<KeptAnswer> decode_kept(const api::Once& once, std::string_view value) {
   return out;
 }
 
-namespace {
-
-// The name of a queue may be long, and the follow-ups of one completion mostly go to one.
-std::string in_short(const std::vector<core::ItemId>& ids) {
-  std::vector<std::string> queues;
-  std::vector<std::string> out;
-  for (const core::ItemId& id : ids) {
-    const auto at = std::ranges::find(queues, id.queue().text());
-    out.push_back(cat(at - queues.begin(), "-", id.suffix()));
-    if (at == queues.end()) queues.push_back(id.queue().text());
-  }
-  return cat("\"queues\":", api::to_json(queues), ",\"in_queues\":", api::to_json(out));
-}
-
-Result<std::vector<core::ItemId>> read_follow_ups(JsonFields& in) {
-  const std::vector<std::string> queues = in.texts("queues");
-  std::vector<std::string> texts = in.texts("follow_ups");
-  for (const std::string& one : in.texts("in_queues")) {
-    const std::size_t dash = std::min(one.find('-'), one.size());
-    const auto at = parse_digits(one.substr(0, dash));
-    if (!at || *at >= queues.size()) return damaged(invalid("a follow-up without a queue"));
-    texts.push_back(cat(queues[*at], one.substr(dash)));
-  }
-  std::vector<core::ItemId> out;
-  for (const std::string& text : texts) {
-    auto next = core::ItemId::parse(text);
-    if (!next) return damaged(next.error());
-    out.push_back(std::move(*next));
-  }
-  return out;
-}
-
-}  // namespace
-
 store::Step keep_item(const api::Once& once, const KeptItem& kept) {
-  const std::string head =
-      cat("{\"digest\":\"", once.digest, "\",\"at_ms\":", to_ms(kept.at),
-          ",\"item\":", json_quoted(kept.id.text()), ",\"epoch\":", kept.epoch.number());
-  std::vector<std::string> ids;
-  for (const core::ItemId& id : kept.follow_ups) ids.push_back(id.text());
-  std::string value = cat(head, ",\"follow_ups\":", api::to_json(ids), "}");
-  if (value.size() > kRoom) value = cat(head, ",", in_short(kept.follow_ups), "}");
-  // Without them it is told that they are not known, never that there were none.
-  if (value.size() > kRoom) value = head + "}";
-  return once_step(once, std::move(value));
+  return once_step(once, cat("{\"digest\":\"", once.digest, "\",\"at_ms\":", to_ms(kept.at),
+                             ",\"item\":", json_quoted(kept.id.text()), ",\"epoch\":",
+                             kept.epoch.number(), kept.existed ? ",\"existed\":true}" : "}"));
 }
 
 Millis age_of(const KeptItem& kept, WallTime now) {
@@ -167,21 +133,121 @@ Result<std::optional<KeptItem>> find_kept_item(store::Store& store, const api::O
   if (in.text("digest") != once.digest) return api::once_mismatch();
   auto id = core::ItemId::parse(in.text("item"));
   if (!id) return damaged(id.error());
-  const bool known = in.find("follow_ups") != nullptr || in.find("in_queues") != nullptr;
-  if (!known) {
-    return Error{Code::UnknownOutcome,
-                 "this was done before, but its follow-ups had no room in the answer that was "
-                 "kept: look at their queues"};
-  }
-  auto follow_ups = read_follow_ups(in);
-  if (!follow_ups) return follow_ups.error();
   KeptItem out{.digest = once.digest,
                .at = in.moment("at_ms").value_or(WallTime{}),
                .id = std::move(*id),
                .epoch = in.token("epoch"),
-               .follow_ups = std::move(*follow_ups)};
+               .existed = in.flag("existed")};
   if (auto ok = in.done(); !ok) return damaged(ok.error());
   return std::optional<KeptItem>(std::move(out));
+}
+
+namespace {
+
+Result<std::string> parts_of(store::Store& store, const api::Once& once, std::string_view sum,
+                             std::size_t count) {
+  std::string body;
+  for (std::size_t first = 0; first < count; first += kPartsAtOnce) {
+    std::vector<std::string> keys;
+    for (std::size_t i = first; i < std::min(first + kPartsAtOnce, count); ++i) {
+      keys.push_back(part_key(once, sum, i));
+    }
+    auto reading = store.read(keys);
+    if (!reading) return reading.error();
+    for (const store::Entry& entry : reading->entries) {
+      if (!entry.present()) return std::string();  // about to be forgotten
+      body += entry.value;
+    }
+  }
+  return body;
+}
+
+// What the record of a key says; it is there.
+Result<api::Bound> read_bound(store::Store& store, const api::Once& once, std::string_view value,
+                              WallTime now) {
+  auto parsed = JsonValue::parse(value);
+  if (!parsed) return damaged(parsed.error());
+  JsonFields in(*parsed);
+  if (in.text("digest") != once.digest) return api::once_mismatch();
+  const WallTime at = in.moment("at_ms").value_or(WallTime{});
+  api::Bound out{.before = true, .body = in.text("body"), .age = Millis(0)};
+  out.age = std::max(Millis(0), std::chrono::duration_cast<Millis>(now - at));
+  out.done = in.find("parts") != nullptr || in.find("item") != nullptr;
+  const auto parts = static_cast<std::size_t>(
+      std::clamp<std::int64_t>(in.number("parts"), 0, static_cast<std::int64_t>(kMostParts)));
+  const std::string sum = in.text("sum");
+  if (auto ok = in.done(); !ok) return damaged(ok.error());
+  if (parts == 0) return out;
+  auto body = parts_of(store, once, sum, parts);
+  if (!body) return body.error();
+  out.body = std::move(*body);
+  return out;
+}
+
+// In commits of their own: nobody looks for them before the record names them, and a commit that
+// comes later is never on the disk without them.
+Status write_ahead(store::Store& store, const api::Once& once, std::string_view sum,
+                   const std::vector<std::string_view>& parts) {
+  for (std::size_t first = 0; first < parts.size(); first += kPartsAtOnce) {
+    std::vector<store::Step> steps;
+    for (std::size_t i = first; i < std::min(first + kPartsAtOnce, parts.size()); ++i) {
+      store::Step& step = steps.emplace_back(once_step(once, std::string(parts[i])));
+      step.key = part_key(once, sum, i);
+      step.expect = store::Expect::Any;
+      step.ttl = kPartsKept;
+    }
+    auto done = store.commit(steps, store::Sync::Relaxed);
+    // Nothing of what was asked for was done, whatever became of these.
+    if (!done) return unavailable(done.error().message);
+  }
+  return {};
+}
+
+// The record that keeps the body, its parts written.
+Result<store::Step> keep_body(store::Store& store, const api::Once& once, std::string_view body,
+                              WallTime at) {
+  const std::string head = cat("{\"digest\":\"", once.digest, "\",\"at_ms\":", to_ms(at));
+  std::string value = cat(head, ",\"body\":", json_quoted(body), "}");
+  if (value.size() <= kRoom) return once_step(once, std::move(value));
+  const std::vector<std::string_view> parts = cut(body);
+  if (parts.size() > kMostParts) return once_step(once, cat(head, ",\"parts\":0}"));
+  const std::string sum = to_hex(sha256(body)).substr(0, 16);
+  if (auto ahead = write_ahead(store, once, sum, parts); !ahead) return ahead.error();
+  return once_step(once, cat(head, ",\"parts\":", parts.size(), ",\"sum\":\"", sum, "\"}"));
+}
+
+}  // namespace
+
+Result<store::CommitAnswer> Keeper::commit(std::vector<store::Step> steps, store::Sync sync,
+                                           const Write& write) const {
+  if (!once_) {
+    if (steps.empty()) return store::CommitAnswer(store::Committed{});
+    return store_.commit(steps, sync);
+  }
+  auto kept = keep_body(store_, *once_, write(), clock_.wall());
+  if (!kept) return kept.error();
+  steps.push_back(std::move(*kept));
+  auto done = store_.commit(steps, sync);
+  // The last one: what else is in the way is told first, and is decided anew.
+  const auto* conflict = done ? std::get_if<store::Conflict>(&*done) : nullptr;
+  if (conflict != nullptr && conflict->step + 1 == steps.size()) {
+    return unavailable("another request with this idempotency key was first: ask again");
+  }
+  return done;
+}
+
+Status Keeper::keep(const Write& write) const {
+  auto done = commit({}, store::Sync::Durable, write);
+  if (!done) return done.error();
+  return {};
+}
+
+Result<api::Bound> OnceService::find(const api::Once& once) {
+  auto reading = store_.read({once_key(once)});
+  if (!reading) return reading.error();
+  const store::Entry& entry = reading->entries.front();
+  if (!entry.present()) return api::Bound{};
+  return read_bound(store_, once, entry.value, clock_.wall());
 }
 
 Result<api::Bound> OnceService::bind(const api::Once& once) {
@@ -190,58 +256,16 @@ Result<api::Bound> OnceService::bind(const api::Once& once) {
   auto done = store_.commit({once_step(once, value)}, store::Sync::Durable);
   if (done && std::holds_alternative<store::Committed>(*done)) return api::Bound{};
   if (!done && done.error().code != Code::UnknownOutcome) return done.error();
-  auto reading = store_.read({once_key(once)});
-  if (!reading) return reading.error();
-  const store::Entry& entry = reading->entries.front();
-  if (!entry.present()) return unavailable("the idempotency key could not be written");
-  auto parsed = JsonValue::parse(entry.value);
-  if (!parsed) return damaged(parsed.error());
-  JsonFields in(*parsed);
-  if (in.text("digest") != once.digest) return api::once_mismatch();
-  const WallTime at = in.moment("at_ms").value_or(WallTime{});
-  api::Bound out{.before = true, .body = in.text("body"), .age = Millis(0)};
-  out.age = std::max(Millis(0), std::chrono::duration_cast<Millis>(clock_.wall() - at));
-  out.done = in.find("parts") != nullptr;
-  const auto parts = static_cast<std::size_t>(
-      std::clamp<std::int64_t>(in.number("parts"), 0, static_cast<std::int64_t>(kMostParts)));
-  if (auto ok = in.done(); !ok) return damaged(ok.error());
-  if (parts == 0) return out;
-  auto body = parts_of(once, parts);
-  if (!body) return body.error();
-  out.body = std::move(*body);
-  return out;
+  auto bound = find(once);
+  if (bound && !bound->before) return unavailable("the idempotency key could not be written");
+  return bound;
 }
 
-Result<std::string> OnceService::parts_of(const api::Once& once, std::size_t count) {
-  std::vector<std::string> keys;
-  for (std::size_t i = 0; i < count; ++i) keys.push_back(part_key(once, i));
-  auto reading = store_.read(keys);
-  if (!reading) return reading.error();
-  std::string body;
-  for (const store::Entry& entry : reading->entries) {
-    if (!entry.present()) return std::string();  // about to be forgotten
-    body += entry.value;
-  }
-  return body;
-}
-
-// A long one stands beside its record, in parts. In one commit: whole or not at all.
 Status OnceService::keep(const api::Once& once, const std::string& body) {
-  const std::string head =
-      cat("{\"digest\":\"", once.digest, "\",\"at_ms\":", to_ms(clock_.wall()));
-  std::vector<store::Step> steps = {
-      once_step(once, cat(head, ",\"body\":", json_quoted(body), "}"))};
-  if (steps.front().value.size() > kRoom) {
-    const std::vector<std::string_view> parts = cut(body);
-    const bool fits = parts.size() <= kMostParts;
-    steps.front().value = cat(head, ",\"parts\":", fits ? parts.size() : 0, "}");
-    for (std::size_t i = 0; fits && i < parts.size(); ++i) {
-      steps.push_back(once_step(once, std::string(parts[i])));
-      steps.back().key = part_key(once, i);
-    }
-  }
-  for (store::Step& step : steps) step.expect = store::Expect::Any;
-  auto done = store_.commit(steps, store::Sync::Durable);
+  auto step = keep_body(store_, once, body, clock_.wall());
+  if (!step) return step.error();
+  step->expect = store::Expect::Any;
+  auto done = store_.commit({std::move(*step)}, store::Sync::Durable);
   if (!done) return done.error();
   return {};
 }

@@ -1,8 +1,11 @@
 // Answers that are kept for who asks again with the same idempotency key (api/once.h): one record
 // `answer/K`, written in the same commit as what was done, with a timer; sweep_once() removes those
-// whose timer has fired.
+// whose timer has fired. A lease's verbs keep their answer in a short form of their own; every
+// other verb keeps its answer's JSON, by a Keeper. What is too long for a record is written ahead,
+// in parts that nobody knows of until that commit names them.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -34,8 +37,8 @@ struct KeptItem {
   std::string digest;
   WallTime at{};
   core::ItemId id;
-  Token epoch;                           // of a claim, of a completion
-  std::vector<core::ItemId> follow_ups;  // if they have no room: UnknownOutcome when asked
+  Token epoch;           // of a claim
+  bool existed = false;  // of a put: another item has its unique key
 };
 // Since it was done; never below zero.
 Millis age_of(const KeptItem& kept, WallTime now);
@@ -43,16 +46,37 @@ store::Step keep_item(const api::Once& once, const KeptItem& kept);
 // Empty: nobody has used the key. Errors: once_mismatch(), UnknownOutcome.
 Result<std::optional<KeptItem>> find_kept_item(store::Store& store, const api::Once& once);
 
-// api::KeptAnswers on a store: for verbs whose own commit carries no answer.
+// Takes the answer of one request into the commit that does what it tells of. Without an
+// idempotency key it is nothing but the store's commit. All must outlive it.
+class Keeper {
+ public:
+  Keeper(store::Store& store, const Clock& clock, const std::optional<api::Once>& once)
+      : store_(store), clock_(clock), once_(once) {}
+  // `write`: the body of the answer, as the server gives it. No steps: what was asked for stands
+  // already, and that is kept. Errors: Unavailable, if another request under the same key was
+  // first: its answer is this one's.
+  using Write = std::function<std::string()>;
+  Result<store::CommitAnswer> commit(std::vector<store::Step> steps, store::Sync sync,
+                                     const Write& write) const;
+  // Of what stands already.
+  Status keep(const Write& write) const;
+
+ private:
+  store::Store& store_;
+  const Clock& clock_;
+  const std::optional<api::Once>& once_;
+};
+
+// api::KeptAnswers on a store.
 class OnceService final : public api::KeptAnswers {
  public:
   OnceService(store::Store& store, const Clock& clock) : store_(store), clock_(clock) {}
+  Result<api::Bound> find(const api::Once& once) override;
   Result<api::Bound> bind(const api::Once& once) override;
   Status keep(const api::Once& once, const std::string& body) override;
   Status forget(const api::Once& once) override;
 
  private:
-  Result<std::string> parts_of(const api::Once& once, std::size_t count);
   store::Store& store_;
   const Clock& clock_;
 };

@@ -12,22 +12,16 @@ namespace {
 class OnceRecords : public ::testing::Test {
  protected:
   static api::Once once(int number) { return {.key = cat("k", 1000 + number), .digest = "d"}; }
-  // Fifty follow-ups, into so many queues.
-  std::vector<core::ItemId> fifty(int queues) {
-    std::vector<core::ItemId> out;
-    for (int i = 0; i < 50; ++i) {
-      const std::string name = cat(std::string(97, 'q'), 100 + i % queues);
-      out.push_back(ids_.make(core::QueueName::parse(name).value(), 0, clock_.wall(), random_));
-    }
-    return out;
+  KeptItem item(bool existed = false) {
+    const auto queue = core::QueueName::parse("q").value();
+    return {.digest = {},
+            .at = clock_.wall(),
+            .id = ids_.make(queue, 0, clock_.wall(), random_),
+            .epoch = Token(7),
+            .existed = existed};
   }
-  void keep(int number, std::vector<core::ItemId> follow_ups) {
-    const KeptItem kept{.digest = {},
-                        .at = clock_.wall(),
-                        .id = fifty(1).front(),
-                        .epoch = Token(7),
-                        .follow_ups = std::move(follow_ups)};
-    ASSERT_TRUE(store_.commit({keep_item(once(number), kept)}, store::Sync::Durable));
+  void keep(int number) {
+    ASSERT_TRUE(store_.commit({keep_item(once(number), item())}, store::Sync::Durable));
   }
   std::size_t count() {
     return store_
@@ -43,29 +37,34 @@ class OnceRecords : public ::testing::Test {
   core::ItemIds ids_;
 };
 
-TEST_F(OnceRecords, FollowUpsIntoAQueueOfALongNameAreKept) {
-  const auto follow_ups = fifty(3);
-  keep(1, follow_ups);
-  const auto found = find_kept_item(store_, once(1)).value();
-  ASSERT_TRUE(found);
-  EXPECT_EQ(found->follow_ups, follow_ups);
-  EXPECT_EQ(found->epoch, Token(7));
+TEST_F(OnceRecords, WhatWasDoneToAnItemIsKept) {
+  for (const bool existed : {false, true}) {
+    const KeptItem kept = item(existed);
+    const api::Once key = once(existed ? 2 : 1);
+    ASSERT_TRUE(store_.commit({keep_item(key, kept)}, store::Sync::Durable));
+    const auto found = find_kept_item(store_, key).value();
+    ASSERT_TRUE(found);
+    EXPECT_EQ(found->id, kept.id);
+    EXPECT_EQ(found->epoch, Token(7));
+    EXPECT_EQ(found->existed, existed);
+  }
 }
 
-TEST_F(OnceRecords, FollowUpsWithoutRoomAreUnknownNotNone) {
-  keep(1, fifty(50));
-  const auto found = find_kept_item(store_, once(1));
-  ASSERT_FALSE(found);
-  EXPECT_EQ(found.error().code, Code::UnknownOutcome);
-  keep(2, {});
-  EXPECT_TRUE(find_kept_item(store_, once(2)).value()->follow_ups.empty());
+// Of a version that kept them otherwise: that it was done is known, and what was told is not.
+TEST_F(OnceRecords, ARecordOfAnotherFormIsNoAnswer) {
+  keep(1);
+  OnceService answers(store_, clock_);
+  const auto found = answers.find(once(1)).value();
+  EXPECT_TRUE(found.before);
+  EXPECT_TRUE(found.done);
+  EXPECT_TRUE(found.body.empty());
 }
 
 TEST_F(OnceRecords, OldOnesAreSweptAPageAtATime) {
   constexpr int kOld = 150;
-  for (int i = 0; i < kOld; ++i) keep(i, {});
+  for (int i = 0; i < kOld; ++i) keep(i);
   clock_.advance(api::kOnceKept + Millis(1));
-  for (int i = kOld; i < kOld + 10; ++i) keep(i, {});
+  for (int i = kOld; i < kOld + 10; ++i) keep(i);
   std::string after;
   for (const std::size_t left : {96U, 32U, 10U}) {
     after = sweep_once(store_, after).value();

@@ -104,8 +104,7 @@ Result<std::optional<QueueService::Settled>> QueueService::try_claim(
     after.item = settled.decision.change->item;
     auto steps = plan(seen, bid, after, *settled.decision.change);
     if (once) {
-      const KeptItem kept{
-          .digest = {}, .at = now, .id = seen.id, .epoch = after.item.epoch, .follow_ups = {}};
+      const KeptItem kept{.digest = {}, .at = now, .id = seen.id, .epoch = after.item.epoch};
       steps.push_back(keep_item(*once, kept));
     }
     steps.insert(steps.end(), base->checks.begin(), base->checks.end());

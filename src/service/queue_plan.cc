@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "service/once_records.h"
 #include "service/queue_service.h"
 #include "service/settling.h"
 
@@ -253,16 +252,7 @@ Result<QueueService::Extra> QueueService::plan_follow_ups(const api::Completion&
     std::move(steps->begin() + 1, steps->end(), std::back_inserter(extra.before));
     extra.follow_ups.push_back(*id);
   }
-  if (const auto& once = completion.ref.once) {
-    // Used for another request meanwhile: nothing is done.
-    if (auto free = find_kept_item(store_, *once); !free) return free.error();
-    extra.steps.push_back(keep_item(*once, {.digest = {},
-                                            .at = clock_.wall(),
-                                            .id = seen.id,
-                                            .epoch = completion.ref.epoch,
-                                            .follow_ups = extra.follow_ups}));
-  }
-  constexpr std::size_t kMostBeside = 8;  // the item's own steps, and the event
+  constexpr std::size_t kMostBeside = 9;  // the item's own steps, the event, the kept answer
   if (extra.steps.size() + extra.before.size() + kMostBeside <= store::Store::kMaxSteps) {
     std::move(extra.before.begin(), extra.before.end(), std::back_inserter(extra.steps));
     extra.before.clear();

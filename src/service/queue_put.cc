@@ -1,6 +1,7 @@
 // Queues, and putting items into them; who waits for one, and waking them.
 #include <algorithm>
 
+#include "api/queue_wire.h"
 #include "base/text.h"
 #include "service/once_records.h"
 #include "service/queue_service.h"
@@ -39,13 +40,16 @@ void must_be_nowhere(const core::ItemId& id, std::vector<Step>& steps) {
 
 // ---- queues
 
-Status QueueService::configure(const api::QueueConfig& config) {
+Status QueueService::configure(const api::QueueConfig& config,
+                               const std::optional<api::Once>& once) {
   if (auto ok = core::check_limits(config.limits); !ok) return ok;
   Step step;
   step.kind = Step::Kind::Set;
   step.key = queue_key(config.name);
   step.value = encode(config.limits);
-  auto done = store_.commit({step}, store::Sync::Durable);
+  auto done = Keeper(store_, clock_, once).commit({step}, store::Sync::Durable, [&] {
+    return api::to_json(config);
+  });
   if (!done) return done.error();
   const MutexLock lock(mutex_);
   configs_.insert_or_assign(config.name, std::pair(config.limits, clock_.mono()));
@@ -122,10 +126,21 @@ Result<std::optional<core::ItemId>> QueueService::who_has(const api::PutRequest&
 namespace {
 
 api::PutAnswer replayed(const KeptItem& kept, WallTime now) {
-  return {.id = kept.id, .existed = false, .replayed = true, .age = age_of(kept, now)};
+  return {.id = kept.id, .existed = kept.existed, .replayed = true, .age = age_of(kept, now)};
 }
 
 }  // namespace
+
+// That its unique key is taken is an answer, too. False: another request under the same
+// idempotency key was first.
+Result<bool> QueueService::keep_existing(const api::PutRequest& request,
+                                         const core::ItemId& other) {
+  if (!request.once) return true;
+  const KeptItem kept{.digest = {}, .at = clock_.wall(), .id = other, .epoch = {}, .existed = true};
+  auto done = store_.commit({keep_item(*request.once, kept)}, store::Sync::Durable);
+  if (!done) return done.error();
+  return std::holds_alternative<store::Committed>(*done);
+}
 
 Result<api::PutAnswer> QueueService::put_until_known(const api::PutRequest& request,
                                                      const core::ItemLimits& limits,
@@ -152,8 +167,7 @@ Result<api::PutAnswer> QueueService::put_until_known(const api::PutRequest& requ
       steps->push_back(unique_step(request, *id));
     }
     if (request.once) {
-      const KeptItem kept{
-          .digest = {}, .at = clock_.wall(), .id = *id, .epoch = {}, .follow_ups = {}};
+      const KeptItem kept{.digest = {}, .at = clock_.wall(), .id = *id, .epoch = {}};
       steps->push_back(keep_item(*request.once, kept));
     }
     if (unknowns > 0) must_be_nowhere(*id, *steps);
@@ -180,6 +194,9 @@ Result<api::PutAnswer> QueueService::put_until_known(const api::PutRequest& requ
       auto other = who_has(request);
       if (!other) return other.error();
       if (!*other) continue;  // it was dropped meanwhile
+      auto kept = keep_existing(request, **other);
+      if (!kept) return kept.error();
+      if (!*kept) continue;  // the key was used meanwhile
       return api::PutAnswer{.id = **other, .existed = true};
     }
     id.reset();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "api/queue_json.h"
 #include "base/text.h"
 #include "service/once_records.h"
 #include "service/settling.h"
@@ -16,6 +17,12 @@ namespace {
 Error still_unknown(const core::ItemId& id) {
   return {Code::UnknownOutcome, cat("the store did not answer, and ", quoted(id.text()),
                                     " has moved on since: it may or may not have been done")};
+}
+
+// What is kept of the answer: the store's time tells of the moment at which it is given.
+std::string body_of(api::ItemDone done) {
+  done.store_time.reset();
+  return api::to_json(done);
 }
 
 store::Sync sync_of(const core::ItemVerb& verb, const store::Capabilities& can) {
@@ -128,24 +135,29 @@ Result<QueueService::Attempt> QueueService::judge(Seen seen, const core::ItemVer
                  .now = context.now_wall};
 }
 
-// One commit under everything that was seen. REQUIRES: there is a change.
-Result<store::CommitAnswer> QueueService::carry_out(Attempt& attempt, const core::ItemVerb& verb,
-                                                    const MakeExtra& make_extra) {
-  const Seen& seen = attempt.settled.seen;
-  const core::ItemChange& change = *attempt.settled.decision.change;
-  Extra extra;
-  if (make_extra) {
-    auto made = make_extra(seen);
-    if (!made) return made.error();
-    extra = std::move(*made);
-  }
-  for (std::size_t at = 0; at < extra.before.size(); at += kStepsAhead) {
-    const auto from = extra.before.begin() + static_cast<std::ptrdiff_t>(at);
-    const std::size_t end = std::min(at + kStepsAhead, extra.before.size());
-    auto ahead = store_.commit({from, extra.before.begin() + static_cast<std::ptrdiff_t>(end)},
+// What the verb adds; what its commit will name is written.
+Result<QueueService::Extra> QueueService::make_extra(const Asked& asked, const Seen& seen) {
+  if (!asked.extra) return Extra();
+  auto extra = asked.extra(seen);
+  if (!extra) return extra.error();
+  for (std::size_t at = 0; at < extra->before.size(); at += kStepsAhead) {
+    const auto from = extra->before.begin() + static_cast<std::ptrdiff_t>(at);
+    const std::size_t end = std::min(at + kStepsAhead, extra->before.size());
+    auto ahead = store_.commit({from, extra->before.begin() + static_cast<std::ptrdiff_t>(end)},
                                store::Sync::Relaxed);
     if (!ahead) return ahead.error();
   }
+  return extra;
+}
+
+// One commit under everything that was seen. REQUIRES: there is a change.
+Result<store::CommitAnswer> QueueService::carry_out(Attempt& attempt, const core::ItemVerb& verb,
+                                                    const Asked& asked) {
+  const Seen& seen = attempt.settled.seen;
+  const core::ItemChange& change = *attempt.settled.decision.change;
+  auto made = make_extra(asked, seen);
+  if (!made) return made.error();
+  Extra& extra = *made;
   attempt.after = seen.stored;
   attempt.after.item = change.item;
   if (extra.checkpoint) attempt.after.checkpoint = *extra.checkpoint;
@@ -156,7 +168,14 @@ Result<store::CommitAnswer> QueueService::carry_out(Attempt& attempt, const core
   for (auto* more : {&extra.steps, &attempt.checks, &events}) {
     std::move(more->begin(), more->end(), std::back_inserter(steps));
   }
-  auto done = store_.commit(steps, sync_of(verb, store_.capabilities()));
+  attempt.settled.follow_ups = std::move(extra.follow_ups);
+  auto done = Keeper(store_, clock_, asked.once)
+                  .commit(std::move(steps), sync_of(verb, store_.capabilities()), [&] {
+                    Settled after = attempt.settled;
+                    apply(after, attempt.after, Millis(0));
+                    attempt.settled.kept = done_of(after);
+                    return body_of(*attempt.settled.kept);
+                  });
   if (!done) return done;
   const auto* committed = std::get_if<store::Committed>(&*done);
   if (committed == nullptr) {
@@ -170,7 +189,7 @@ Result<store::CommitAnswer> QueueService::carry_out(Attempt& attempt, const core
 
 Result<std::optional<QueueService::Settled>> QueueService::settle(const core::ItemId& id,
                                                                   const core::ItemVerb& verb,
-                                                                  const MakeExtra& make_extra) {
+                                                                  const Asked& asked) {
   using Answer = std::optional<Settled>;
   const bool order = std::holds_alternative<core::ItemOrder>(verb);
   bool may_assume = !order;
@@ -197,7 +216,7 @@ Result<std::optional<QueueService::Settled>> QueueService::settle(const core::It
       return Answer(std::move(settled));
     }
     may_assume = false;
-    auto done = carry_out(*attempt, verb, make_extra);
+    auto done = carry_out(*attempt, verb, asked);
     if (!done) {
       const bool again = done.error().code == Code::UnknownOutcome && ++unknowns < kMostUnknowns;
       if (!again) return unsettled(done.error(), unknowns);
@@ -218,6 +237,21 @@ Result<std::optional<QueueService::Settled>> QueueService::settle(const core::It
       unknowns);
 }
 
+void QueueService::apply(Settled& settled, StoredItem after, Millis granted_ttl) const {
+  const core::ItemChange& change = *settled.decision.change;
+  Seen& seen = settled.seen;
+  after.not_before.reset();
+  if (change.delay.count() > 0) after.not_before = wall_of(seen) + change.delay;
+  seen.stored = std::move(after);
+  seen.shelf = shelf_of(change.item, change.delay.count() > 0);
+  settled.granted_ttl = granted_ttl;
+  const bool started = change.alive.op == core::TimerPlan::Op::Start ||
+                       change.alive.op == core::TimerPlan::Op::Extend;
+  if (started && settled.granted_ttl.count() == 0) settled.granted_ttl = change.alive.length;
+  if (seen.assumed) seen.timers.alive.remaining.reset();  // not read
+  seen.timers = core::timers_after(seen.timers, change, settled.granted_ttl);
+}
+
 // What the world is after the commit. The item's own record is the commit's first step, or the
 // second when it went to another shelf.
 void QueueService::remember(Settled& settled, const core::ItemVerb& verb, StoredItem after,
@@ -227,18 +261,9 @@ void QueueService::remember(Settled& settled, const core::ItemVerb& verb, Stored
   const Shelf to = shelf_of(change.item, change.delay.count() > 0);
   const std::size_t at = to == seen.shelf || change.dropped ? 0 : 1;
   if (!std::holds_alternative<core::RenewItem>(verb)) seen.version = done.versions[at];
-  after.not_before.reset();
-  if (change.delay.count() > 0) after.not_before = wall_of(seen) + change.delay;
-  seen.stored = std::move(after);
-  seen.shelf = to;
+  apply(settled, std::move(after), at < done.granted_ttl.size() ? done.granted_ttl[at] : Millis(0));
   seen.store_wall = done.store_wall;
   seen.store_time = done.store_time;
-  settled.granted_ttl = at < done.granted_ttl.size() ? done.granted_ttl[at] : Millis(0);
-  const bool started = change.alive.op == core::TimerPlan::Op::Start ||
-                       change.alive.op == core::TimerPlan::Op::Extend;
-  if (started && settled.granted_ttl.count() == 0) settled.granted_ttl = change.alive.length;
-  if (seen.assumed) seen.timers.alive.remaining.reset();  // not read
-  seen.timers = core::timers_after(seen.timers, change, settled.granted_ttl);
   seen.assumed = false;
   if (to == Shelf::Claimed && !change.dropped) {
     keep_in_mind(seen);
@@ -268,9 +293,17 @@ void QueueService::note_stale(const core::ItemId& id, const core::ItemVerb& verb
   ledger_.refused(event);
 }
 
+api::ItemDone QueueService::done_of(const Settled& settled) const {
+  return {.item = view_of(settled.seen),
+          .repeated = settled.decision.outcome == core::ItemOutcome::Repeated,
+          .granted_ttl = settled.granted_ttl,
+          .follow_ups = settled.follow_ups,
+          .store_time = settled.seen.store_time};
+}
+
 Result<api::ItemAnswer> QueueService::answer(const core::ItemId& id, const core::ItemVerb& verb,
-                                             const MakeExtra& extra) {
-  auto settled = settle(id, verb, extra);
+                                             const Asked& asked) {
+  auto settled = settle(id, verb, asked);
   if (!settled) return settled.error();
   if (!*settled) {
     note_stale(id, verb, core::ItemCause::NotThere, nullptr);
@@ -282,18 +315,20 @@ Result<api::ItemAnswer> QueueService::answer(const core::ItemId& id, const core:
     note_stale(id, verb, it.decision.cause, &it.seen.stored.item);
     return api::ItemAnswer(api::ItemLost{.cause = it.decision.cause, .item = view_of(it.seen)});
   }
-  return api::ItemAnswer(api::ItemDone{.item = view_of(it.seen),
-                                       .repeated = outcome == core::ItemOutcome::Repeated,
-                                       .granted_ttl = it.granted_ttl,
-                                       .follow_ups = {},
-                                       .store_time = it.seen.store_time});
+  api::ItemDone done = it.kept ? *it.kept : done_of(it);
+  done.store_time = it.seen.store_time;
+  if (!it.decision.change) {
+    const Keeper keeper(store_, clock_, asked.once);
+    if (auto kept = keeper.keep([&] { return body_of(done); }); !kept) return kept.error();
+  }
+  return api::ItemAnswer(std::move(done));
 }
 
 // ---- the worker's verbs
 
 Result<api::ItemAnswer> QueueService::start(const api::ItemRef& ref, bool reports) {
   if (auto ok = api::check_ref(ref); !ok) return ok.error();
-  return answer(ref.id, core::StartItem{ref.epoch, reports});
+  return answer(ref.id, core::StartItem{ref.epoch, reports}, {.once = ref.once});
 }
 
 // Zero: as long as before, or none.
@@ -307,7 +342,7 @@ Status QueueService::check_time(std::string_view what, Millis length) const {
 Result<api::ItemAnswer> QueueService::renew(const api::ItemRef& ref, Millis ttl) {
   if (auto ok = api::check_ref(ref); !ok) return ok.error();
   if (auto ok = check_time("a ttl", ttl); !ok) return ok.error();
-  return answer(ref.id, core::RenewItem{ref.epoch, ttl});
+  return answer(ref.id, core::RenewItem{ref.epoch, ttl}, {});  // never kept
 }
 
 Result<api::ItemAnswer> QueueService::checkpoint(const api::ItemRef& ref, const std::string& marker,
@@ -317,7 +352,7 @@ Result<api::ItemAnswer> QueueService::checkpoint(const api::ItemRef& ref, const 
   if (data) {
     if (auto ok = api::check_data("a checkpoint", *data); !ok) return ok.error();
   }
-  return answer(ref.id, core::CheckpointItem{ref.epoch, marker}, [&](const Seen& seen) {
+  const auto extra_of = [&](const Seen& seen) {
     Extra extra;
     if (!data) return Result<Extra>(std::move(extra));
     extra.checkpoint = make_content(ref.id, "c", *data, kSmallRoom, extra.steps);
@@ -328,36 +363,21 @@ Result<api::ItemAnswer> QueueService::checkpoint(const api::ItemRef& ref, const 
       step.key = blob_key(ref.id, "c", i);
     }
     return Result<Extra>(std::move(extra));
-  });
+  };
+  return answer(ref.id, core::CheckpointItem{ref.epoch, marker},
+                {.extra = extra_of, .once = ref.once});
 }
 
 Result<api::ItemAnswer> QueueService::complete(const api::Completion& completion) {
   if (auto ok = api::check_completion(completion); !ok) return ok.error();
-  std::vector<core::ItemId> follow_ups;
-  if (const auto& once = completion.ref.once) {
-    auto kept = find_kept_item(store_, *once);
-    if (!kept) return kept.error();
-    auto now = *kept ? look(completion.ref.id) : Result<std::optional<Seen>>(std::nullopt);
-    if (!now) return now.error();
-    if (*now) {
-      return api::ItemAnswer(api::ItemDone{.item = view_of(**now),
-                                           .repeated = true,
-                                           .follow_ups = (*kept)->follow_ups,
-                                           .age = age_of(**kept, clock_.wall())});
-    }
-  }
+  // Of a repetition without a key nobody knows which follow-ups they were but the ledger.
   auto done = answer(completion.ref.id,
                      core::CompleteItem{completion.ref.epoch, api::digest_of(completion)},
-                     [&](const Seen& seen) {
-                       auto extra = plan_follow_ups(completion, seen);
-                       if (extra) follow_ups = extra->follow_ups;
-                       return extra;
-                     });
+                     {.extra = [&](const Seen& seen) { return plan_follow_ups(completion, seen); },
+                      .once = completion.ref.once});
   if (!done) return done;
   if (auto* yes = std::get_if<api::ItemDone>(&*done)) {
     if (!yes->repeated) ++completions_;
-    // Of a repetition nobody knows which they were but the ledger.
-    if (!yes->repeated) yes->follow_ups = std::move(follow_ups);
     std::set<core::QueueName> fed;
     for (const core::ItemId& id : yes->follow_ups) fed.insert(id.queue());
     for (const core::QueueName& queue : fed) ring(queue);
@@ -370,24 +390,26 @@ Result<api::ItemAnswer> QueueService::fail(const api::ItemRef& ref, const std::s
   if (auto ok = api::check_ref(ref); !ok) return ok.error();
   if (auto ok = api::check_why(why, false); !ok) return ok.error();
   if (auto ok = api::check_length("'later'", later.value_or(Millis(0))); !ok) return ok.error();
-  return answer(ref.id, core::FailItem{ref.epoch, why, later});
+  return answer(ref.id, core::FailItem{ref.epoch, why, later}, {.once = ref.once});
 }
 
 Result<api::ItemAnswer> QueueService::release(const api::ItemRef& ref) {
   if (auto ok = api::check_ref(ref); !ok) return ok.error();
-  return answer(ref.id, core::ReleaseItem{ref.epoch});
+  return answer(ref.id, core::ReleaseItem{ref.epoch}, {.once = ref.once});
 }
 
-Result<api::ItemAnswer> QueueService::order(const core::ItemId& id, const core::ItemOrder& order) {
+Result<api::ItemAnswer> QueueService::order(const core::ItemId& id, const core::ItemOrder& order,
+                                            const std::optional<api::Once>& once) {
   if (auto ok = api::check_order(order); !ok) return ok.error();
   if (auto ok = check_time("a time", order.hold); !ok) return ok.error();
   core::ItemOrder with_id = order;
   if (with_id.id.empty()) with_id.id = random_.id_hex();
   std::optional<Seen> dropped;
-  auto done = answer(id, with_id, [&](const Seen& seen) {
+  const auto note_dropped = [&](const Seen& seen) {
     if (order.what == core::ItemOrder::What::Drop) dropped = seen;
     return Result<Extra>(Extra());
-  });
+  };
+  auto done = answer(id, with_id, {.extra = note_dropped, .once = once});
   if (done && std::holds_alternative<api::ItemDone>(*done) && dropped) {
     // The item is gone; what is left of its contents is rubbish, and costs nothing but room.
     [[maybe_unused]] const bool clean = clean_up(*dropped).has_value();

@@ -28,7 +28,8 @@ class QueueService final : public api::Queue {
   QueueService(store::Store& store, Ledger& ledger, const Clock& clock, Random& random,
                std::vector<api::QueueConfig> declared = {});
 
-  Status configure(const api::QueueConfig& config) override;
+  using api::Queue::configure;
+  Status configure(const api::QueueConfig& config, const std::optional<api::Once>& once) override;
   Result<api::QueueConfig> config(const core::QueueName& queue) override;
   Result<std::vector<api::QueueConfig>> queues() override;
   Result<api::PutAnswer> put(const api::PutRequest& request) override;
@@ -41,7 +42,9 @@ class QueueService final : public api::Queue {
   Result<api::ItemAnswer> fail(const api::ItemRef& ref, const std::string& why,
                                std::optional<Millis> later) override;
   Result<api::ItemAnswer> release(const api::ItemRef& ref) override;
-  Result<api::ItemAnswer> order(const core::ItemId& id, const core::ItemOrder& order) override;
+  using api::Queue::order;
+  Result<api::ItemAnswer> order(const core::ItemId& id, const core::ItemOrder& order,
+                                const std::optional<api::Once>& once) override;
   Result<std::optional<api::QueueItem>> show(const core::ItemId& id) override;
   Result<std::vector<api::QueueItem>> list(const api::ItemPage& page) override;
   Result<api::QueueCounts> count(const core::QueueName& queue) override;
@@ -81,6 +84,8 @@ class QueueService final : public api::Queue {
     core::ItemDecision decision;
     Seen seen;  // as it is afterwards
     Millis granted_ttl{0};
+    std::vector<core::ItemId> follow_ups = {};
+    std::optional<api::ItemDone> kept = std::nullopt;  // what is told who asks again
   };
   struct Attempt {
     Settled settled;
@@ -91,6 +96,11 @@ class QueueService final : public api::Queue {
   // Of contents that are written before what names them.
   static constexpr std::size_t kStepsAhead = 60;
   using MakeExtra = std::function<Result<Extra>(const Seen&)>;
+  // What a verb asks for besides, and the idempotency key that it is asked for under.
+  struct Asked {
+    MakeExtra extra = nullptr;
+    std::optional<api::Once> once = std::nullopt;
+  };
 
   struct Candidates {
     std::deque<store::Entry> found;
@@ -113,16 +123,20 @@ class QueueService final : public api::Queue {
 
   // Look, decide, commit; again on a conflict, and a few times when the outcome is unknown.
   Result<std::optional<Settled>> settle(const core::ItemId& id, const core::ItemVerb& verb,
-                                        const MakeExtra& extra);
+                                        const Asked& asked);
   Result<Attempt> judge(Seen seen, const core::ItemVerb& verb);
   Result<store::CommitAnswer> carry_out(Attempt& attempt, const core::ItemVerb& verb,
-                                        const MakeExtra& make_extra);
+                                        const Asked& asked);
+  Result<Extra> make_extra(const Asked& asked, const Seen& seen);
+  api::ItemDone done_of(const Settled& settled) const;
   Result<api::ItemAnswer> answer(const core::ItemId& id, const core::ItemVerb& verb,
-                                 const MakeExtra& extra = nullptr);
+                                 const Asked& asked);
   std::vector<store::Step> plan(const Seen& seen, const core::ItemVerb& verb,
                                 const StoredItem& after, const core::ItemChange& change);
   std::vector<store::Step> plan_events(const Seen& seen, const core::ItemVerb& verb,
                                        const core::ItemChange& change, WallTime now) const;
+  // What the item is after the change, the commit's versions and times apart.
+  void apply(Settled& settled, StoredItem after, Millis granted_ttl) const;
   void remember(Settled& settled, const core::ItemVerb& verb, StoredItem after,
                 const store::Committed& done);
   void note_stale(const core::ItemId& id, const core::ItemVerb& verb, core::ItemCause cause,
@@ -159,6 +173,7 @@ class QueueService final : public api::Queue {
   Result<api::ClaimAnswer> claimed(const Settled& settled);
   api::PutAnswer put_done(const core::ItemId& id);
   Result<std::optional<core::ItemId>> who_has(const api::PutRequest& request);
+  Result<bool> keep_existing(const api::PutRequest& request, const core::ItemId& other);
   Result<api::PutAnswer> put_until_known(const api::PutRequest& request,
                                          const core::ItemLimits& limits, int& unknowns);
   void note_put(const core::ItemId& id);

@@ -42,7 +42,7 @@ Status QueueService::tend_fired(const core::QueueName& queue,
     const auto id = id_of(queue, entry.key);
     if (!id) continue;
     forget(*id);
-    auto settled = settle(*id, core::TendItem{}, nullptr);
+    auto settled = settle(*id, core::TendItem{}, {});
     if (!settled) return settled.error();
     if (*settled) count_moved(**settled, tended);
   }

@@ -2,6 +2,7 @@
 // history.
 #include <algorithm>
 
+#include "api/slots_json.h"
 #include "service/settling.h"
 #include "service/slot_plan.h"
 
@@ -23,7 +24,9 @@ Step bell_step(WallTime now) {
 }  // namespace
 
 Result<core::Job> SlotService::order(const core::JobRule& rule, const Order& decide,
-                                     const api::Event& event) {
+                                     const api::Event& event,
+                                     const std::function<std::string(const core::Job&)>& write) {
+  const Keeper keeper(store_, clock_, once_);
   if (auto ok = check_job_name(rule.name); !ok) return ok.error();
   for (int tries = 0; tries < kMostSlotTries; ++tries) {
     auto look = look_job(rule.name);
@@ -31,7 +34,11 @@ Result<core::Job> SlotService::order(const core::JobRule& rule, const Order& dec
     std::vector<Step> checks;
     auto decision = decide(*look, checks);
     if (!decision) return decision.error();
-    if (!*decision) return look->job.value_or(core::Job{});
+    if (!*decision) {
+      core::Job as_it_is = look->job.value_or(core::Job{});
+      if (auto kept = keeper.keep([&] { return write(as_it_is); }); !kept) return kept.error();
+      return as_it_is;
+    }
     Plan plan = plan_of(*look, rule, **decision);
     plan.steps.insert(plan.steps.end(), checks.begin(), checks.end());
     if (!plan.more) {
@@ -40,7 +47,10 @@ Result<core::Job> SlotService::order(const core::JobRule& rule, const Order& dec
       plan.steps.push_back(append_event(line));
       plan.steps.push_back(bell_step(look->now));
     }
-    auto answer = store_.commit(plan.steps, store::Sync::Durable);
+    // The last commit does what was asked for.
+    auto answer = plan.more ? store_.commit(plan.steps, store::Sync::Durable)
+                            : keeper.commit(std::move(plan.steps), store::Sync::Durable,
+                                            [&] { return write((*decision)->after); });
     if (!answer) return answer.error();
     if (const auto* done = std::get_if<store::Committed>(&*answer)) {
       ledger_.appended(done->revision);
@@ -170,7 +180,11 @@ Result<api::SlotAdded> SlotService::add(const core::JobRule& rule, std::optional
     return decision;
   };
   const api::Event event = slot_event("job_triggered", rule.name, {});
-  auto job = order(rule, decide, event);
+  const auto write = [&](const core::Job& job) {
+    out.job = job;
+    return to_json(out);
+  };
+  auto job = order(rule, decide, event, write);
   if (!job) return job.error();
   out.job = std::move(*job);
   return out;
@@ -193,7 +207,8 @@ Status SlotService::pause(const core::JobRule& rule, const std::string& by) {
     decision.after.pause.reset();
     return std::optional(decision);
   };
-  auto job = order(rule, decide, event);
+  auto job = order(rule, decide, event,
+                   [](const core::Job&) { return std::string(R"({"paused":true})"); });
   if (!job) return job.error();
   return {};
 }
@@ -216,7 +231,8 @@ Status SlotService::resume(const core::JobRule& rule, const std::string& by) {
     decision.after.due_by.clear();
     return std::optional(decision);
   };
-  auto job = order(rule, decide, event);
+  auto job = order(rule, decide, event,
+                   [](const core::Job&) { return std::string(R"({"paused":false})"); });
   if (!job) return job.error();
   return {};
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "service/once_records.h"
 #include "service/records.h"
 #include "service/slot_records.h"
 #include "service/slot_service.h"
@@ -55,6 +56,9 @@ void add_ended(std::vector<store::Step>& steps, const std::string& job,
 void add_range(std::vector<store::Step>& steps, const std::string& job, const api::RangeRow& row,
                WallTime now);
 api::Event slot_event(std::string_view kind, const std::string& job, WallTime now);
+
+// The body of a step's answer.
+inline std::string step_done() { return R"({"done":true})"; }
 
 inline Error job_too_busy(const std::string& job) {
   return unavailable(

@@ -321,7 +321,7 @@ Status SlotService::keep(const std::string& job) {
   step.demand = TimerState::Running;
   step.timer = Step::TimerOp::Extend;
   step.ttl = kAssignment;
-  auto answer = store_.commit({step}, store::Sync::Relaxed);
+  auto answer = Keeper(store_, clock_, once_).commit({step}, store::Sync::Relaxed, step_done);
   if (!answer) return answer.error();
   if (std::holds_alternative<store::Committed>(*answer)) return {};
   return Error{Code::Lost, cat("what is due of job ", quoted(job),

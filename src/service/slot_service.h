@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "api/once.h"
 #include "api/slots.h"
 #include "service/ledger.h"
 #include "store/seam.h"
@@ -14,8 +15,15 @@ class SlotService final : public api::Slots {
  public:
   using FindZone = std::function<Result<core::Zone>(const std::string&)>;
   // All must outlive the service. Without `find_zone` UTC and the zones of the rules are known.
-  SlotService(store::Store& store, Ledger& ledger, const Clock& clock, FindZone find_zone = {})
-      : store_(store), ledger_(ledger), clock_(clock), find_zone_(std::move(find_zone)) {}
+  // `once`: it is for one request, whose answer is kept in the commit that does what it tells of;
+  // but not decide()'s, which is a commit a job.
+  SlotService(store::Store& store, Ledger& ledger, const Clock& clock, FindZone find_zone = {},
+              std::optional<api::Once> once = {})
+      : store_(store),
+        ledger_(ledger),
+        clock_(clock),
+        find_zone_(std::move(find_zone)),
+        once_(std::move(once)) {}
 
   Result<WallTime> now() override;
   bool own_clock() const override;
@@ -66,9 +74,11 @@ class SlotService final : public api::Slots {
   void commit_plans(Batch& batch, const std::vector<std::size_t>& which);
 
   using Move = std::function<core::SlotStep(const core::Job&, const core::SlotGrip&, WallTime)>;
+  using Write = std::string (*)(const core::SlotStep&);  // the answer's body
   struct Moving {
     bool needs_live = true;
     store::Sync sync = store::Sync::Relaxed;
+    Write write = nullptr;  // null: {"done":true}
   };
   Result<core::SlotStep> move(const api::SlotProof& proof, const Moving& how, const Move& step);
   Status forget_oldest(const std::string& job, core::Job& after, std::vector<store::Step>& steps);
@@ -78,7 +88,9 @@ class SlotService final : public api::Slots {
   // What is to be done, and what besides the record must stand as it was seen.
   using Order = std::function<Result<std::optional<core::JobDecision>>(
       const JobLook& look, std::vector<store::Step>& checks)>;
-  Result<core::Job> order(const core::JobRule& rule, const Order& decide, const api::Event& event);
+  // `write`: the answer's body, of the job as it is afterwards.
+  Result<core::Job> order(const core::JobRule& rule, const Order& decide, const api::Event& event,
+                          const std::function<std::string(const core::Job&)>& write);
   // How the slot ended, alone or in a range; else its row is checked to be absent.
   Result<std::optional<core::EndedSlot>> ended_row(const std::string& job, WallTime at,
                                                    std::vector<store::Step>& checks);
@@ -92,6 +104,7 @@ class SlotService final : public api::Slots {
   Ledger& ledger_;
   const Clock& clock_;
   const FindZone find_zone_;
+  const std::optional<api::Once> once_;
 };
 
 }  // namespace stint::service

@@ -2,6 +2,7 @@
 // G8 G9
 #include <algorithm>
 
+#include "api/slots_json.h"
 #include "service/settling.h"
 #include "service/slot_plan.h"
 
@@ -35,6 +36,7 @@ core::SlotGrip grip_of(const api::SlotProof& proof) {
 
 Result<core::SlotStep> SlotService::move(const api::SlotProof& proof, const Moving& how,
                                          const Move& step) {
+  const Keeper keeper(store_, clock_, once_);
   int unknowns = 0;
   const std::string resource = proof.grip.resource.text();
   for (int tries = 0; tries < kMostSlotTries; ++tries) {
@@ -56,10 +58,13 @@ Result<core::SlotStep> SlotService::move(const api::SlotProof& proof, const Movi
     if (moved.ended && !is_ours(lease->record, proof.grip)) {
       moved.ended->state = core::SlotState::Lost;
     }
+    const auto write = [&] { return how.write != nullptr ? how.write(moved) : step_done(); };
+    if (moved.what == core::SlotStep::What::Gone) {
+      if (unknowns > 0) return moved_on(cat("job ", quoted(proof.job)));
+      return moved;
+    }
     if (moved.what != core::SlotStep::What::Done) {
-      if (unknowns > 0 && moved.what == core::SlotStep::What::Gone) {
-        return moved_on(cat("job ", quoted(proof.job)));
-      }
+      if (auto kept = keeper.keep(write); !kept) return unsettled(kept.error(), unknowns);
       return moved;
     }
     std::vector<Step> steps = {set_record(job_key(proof.job), encode(moved.after), look->version)};
@@ -70,7 +75,7 @@ Result<core::SlotStep> SlotService::move(const api::SlotProof& proof, const Movi
         return unsettled(ok.error(), unknowns);
       }
     }
-    auto answer = store_.commit(steps, how.sync);
+    auto answer = keeper.commit(std::move(steps), how.sync, write);
     if (!answer) {
       const bool again =
           answer.error().code == Code::UnknownOutcome && ++unknowns < kMostSlotUnknowns;
@@ -95,10 +100,14 @@ Status SlotService::forget_oldest(const std::string& job, core::Job& after,
 
 namespace {
 
-// A commit has an end; the next one goes on.
+// A commit has an end; the next one goes on. One more step may keep the answer.
 std::size_t room_in(const std::vector<Step>& steps) {
-  const std::size_t used = std::min(steps.size(), store::Store::kMaxSteps);
-  return std::min<std::size_t>(store::Store::kMaxSteps - used, kForgottenAtOnce);
+  constexpr std::size_t kMost = store::Store::kMaxSteps - 1;
+  return std::min<std::size_t>(kMost - std::min(steps.size(), kMost), kForgottenAtOnce);
+}
+
+api::EndAnswer end_of(const core::SlotStep& moved) {
+  return {api::StepAnswer::Done, moved.ended->state, moved.again};
 }
 
 }  // namespace
@@ -183,13 +192,16 @@ Result<api::StepAnswer> SlotService::hand_back(const api::SlotProof& proof) {
 
 Result<api::EndAnswer> SlotService::end(const api::SlotProof& proof, const core::SlotEnd& end,
                                         const core::JobRule& rule) {
-  auto moved = move(proof, {.needs_live = false, .sync = store::Sync::Durable},
+  auto moved = move(proof,
+                    {.needs_live = false,
+                     .sync = store::Sync::Durable,
+                     .write = [](const core::SlotStep& done) { return to_json(end_of(done)); }},
                     [&](const core::Job& job, const core::SlotGrip& grip, WallTime now) {
                       return core::end_slot(job, grip, end, rule, now);
                     });
   if (!moved) return moved.error();
   if (moved->what == core::SlotStep::What::Gone) return api::EndAnswer{};
-  return api::EndAnswer{api::StepAnswer::Done, moved->ended->state, moved->again};
+  return end_of(*moved);
 }
 
 Result<api::EndAnswer> SlotService::skip(const api::SlotSkip& skip) {
@@ -223,11 +235,14 @@ Result<api::EndAnswer> SlotService::skip(const api::SlotSkip& skip) {
     if (moved.what == core::SlotStep::What::Gone) return api::EndAnswer{};
     std::vector<Step> steps = {set_record(job_key(skip.job), encode(moved.after), look->version)};
     add_ended(steps, skip.job, *moved.ended, look->now, false);
-    auto answer = store_.commit(steps, store::Sync::Relaxed);
+    const api::EndAnswer ended{api::StepAnswer::Done, moved.ended->state, false};
+    auto answer = Keeper(store_, clock_, once_).commit(std::move(steps), store::Sync::Relaxed, [&] {
+      return to_json(ended);
+    });
     if (!answer) return answer.error();
     if (const auto* done = std::get_if<store::Committed>(&*answer)) {
       ledger_.appended(done->revision);
-      return api::EndAnswer{api::StepAnswer::Done, moved.ended->state, false};
+      return ended;
     }
   }
   return job_too_busy(skip.job);
@@ -263,7 +278,8 @@ Result<api::StepAnswer> SlotService::once_move(const std::string& key, const api
     }
     std::vector<Step> steps = {set_record(once_key(key), encode(*after), entry.version)};
     lease->expect(steps);
-    auto answer = store_.commit(steps, store::Sync::Durable);
+    auto answer =
+        Keeper(store_, clock_, once_).commit(std::move(steps), store::Sync::Durable, step_done);
     if (!answer) {
       const bool again =
           answer.error().code == Code::UnknownOutcome && ++unknowns < kMostSlotUnknowns;

@@ -3,17 +3,14 @@ repeated, no lease granted to two, and the same answer to the same request after
 import http.client
 import json
 import os
-import pwd
 import random
-import shutil
-import signal
-import socket
 import subprocess
-import tempfile
 import threading
 import time
 
+from databases import Etcd, Postgres, Redis
 from harness import STINT, Client, Server, TestCase, claim, count, main, until
+from kept_test import ALL, Asks, lasting
 
 CLIENTS = count('STINT_LOAD', 16)
 KILLS = count('STINT_KILLS', 3)
@@ -255,63 +252,75 @@ class Crash(TestCase):
             self.assertFalse(os.path.exists(f'/proc/{pid}') and 'sleep' in open(f'/proc/{pid}/comm').read())
 
 
-class Postgres:
-    def __init__(self):
-        self.dir = tempfile.mkdtemp(prefix='stint-pg-')
-        self.bin = '/usr/lib/postgresql/15/bin/'
-        self.as_user = []
-        if os.getuid() == 0:
-            user = pwd.getpwnam('postgres')
-            os.chown(self.dir, user.pw_uid, user.pw_gid)
-            self.as_user = ['setpriv', '--reuid', 'postgres', '--regid', 'postgres', '--clear-groups']
-        data = f'{self.dir}/data'
-        subprocess.run([*self.as_user, self.bin + 'initdb', '-D', data, '-A', 'trust', '-U', 'postgres', '--no-sync'], check=True,
-                       capture_output=True, cwd='/')
-        with socket.socket() as sock:
-            sock.bind(('127.0.0.1', 0))
-            self.port = sock.getsockname()[1]
-        self.process = subprocess.Popen([*self.as_user, self.bin + 'postgres', '-D', data, '-c', 'listen_addresses=127.0.0.1', '-c',
-                                         f'port={self.port}', '-c', f'unix_socket_directories={self.dir}'], cwd='/',
-                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        self.url = f'postgres://postgres@127.0.0.1:{self.port}/postgres'
-        until(lambda: subprocess.run([self.bin + 'pg_isready', '-h', '127.0.0.1', '-p', str(self.port)],
-                                     capture_output=True).returncode == 0, 'PostgreSQL is ready')
-
-    def close(self):
-        self.process.send_signal(signal.SIGQUIT)
-        self.process.wait()
-        shutil.rmtree(self.dir, ignore_errors=True)
-
-
 class TwoServers(TestCase):
     # EVIDENCE-OF: G1 G2
-    def test_one_of_two_on_one_database_is_killed(self):
-        database = Postgres()
+    def test_one_of_two_on_one_postgresql_is_killed(self):
+        self.one_is_killed(Postgres)
+
+    # EVIDENCE-OF: G1 G2
+    def test_one_of_two_on_one_redis_is_killed(self):
+        self.one_is_killed(Redis)
+
+    # EVIDENCE-OF: G1 G2
+    def test_one_of_two_on_one_etcd_is_killed(self):
+        self.one_is_killed(Etcd)
+
+    def one_is_killed(self, kind):
+        database = kind()
         self.addCleanup(database.close)
         with Server(store=database.url) as one, Server(store=database.url) as two:
-            load = Load([one.port, two.port])
+            load, items = Load([one.port, two.port]), QueueLoad([one.port, two.port])
+            two.client().post('/v1/queues/configure', {'queue': 'load-next', 'limits': {}})
+            for each in (load, items):
+                def kill_one(each=each):
+                    progress(each)
+                    one.kill()
+                    progress(each)
+                    one.start()
+                    progress(each)
+                under_load(each, kill_one)
+                each.check(self)
+                # What either was asked is answered the same by the other.
+                each.replay(self, two.port)
+                each.replay(self, one.port)
+            self.woken_across(one, two)
+            self.keys_across(one, two)
+            print(f'two servers on {kind.__name__}: {len(load.grants)} grants, {len(items.grants)} items done, '
+                  f'{load.repeated + items.repeated} requests repeated')
 
-            def kill_one():
-                progress(load)
-                one.kill()
-                progress(load)
-                one.start()
-                progress(load)
-            under_load(load, kill_one)
-            load.check(self)
-            load.replay(self, two.port)
-            # What waits at one is woken by a release at the other.
-            a, b = one.client(), two.client()
-            granted = a.acquire('across')
-            got = []
-            waiter = threading.Thread(target=lambda: got.append(b.acquire('across', wait_ms=60_000)))
-            waiter.start()
-            watcher = two.client()
-            until(lambda: b'\nstint_waiters 1\n' in watcher.get('/metrics').body, 'it waits')
-            a.post('/v1/release', {'resource': 'across', 'token': granted.json['token'], 'claim': granted.claim})
-            waiter.join()
-            self.assertEqual(got[0].status, 200)
-            print(f'two servers: {len(load.grants)} grants, {load.repeated} requests repeated')
+    def woken_across(self, one, two):
+        """What waits at one is woken by a release at the other."""
+        a, b = one.client(), two.client()
+        granted = a.acquire('across')
+        got = []
+        waiter = threading.Thread(target=lambda: got.append(b.acquire('across', wait_ms=60_000)))
+        waiter.start()
+        watcher = two.client()
+        until(lambda: b'\nstint_waiters 1\n' in watcher.get('/metrics').body, 'it waits')
+        a.post('/v1/release', {'resource': 'across', 'token': granted.json['token'], 'claim': granted.claim})
+        waiter.join()
+        self.assertEqual(got[0].status, 200)
+
+    def keys_across(self, one, two):
+        """A key that is made at one is known at the other, and so is that it was revoked; every answer crosses."""
+        admin = one.client().post('/v1/keys', {'name': 'admin', 'allow': ALL.split(',')}).json['secret']
+        a, b = one.client(admin), two.client(admin)
+        until(lambda: b.get('/v1/store').json.get('key') == 'admin', 'the other knows the key')
+        self.assertEqual(until(lambda: two.client().get('/v1/store').status == 401, 'it asks for one'), True)
+        asked = dict(Asks(a).bodies())
+        for path, body in asked.items():
+            first = a.post(path, body, headers={'Idempotency-Key': path})
+            again = b.post(path, body, headers={'Idempotency-Key': path})
+            self.assertEqual((first.status, again.status), (200, 200), (path, first, again))
+            self.assertEqual(lasting(again, path), lasting(first, path), path)
+            self.assertIn('age_ms', again.json, path)
+            wrong = b.call('POST', path, raw=json.dumps(body) + ' ', headers={'Idempotency-Key': path})
+            self.assertEqual(wrong.status, 422, path)
+        made = a.post('/v1/keys', {'name': 'short', 'allow': ['read']}).json
+        short = two.client(made['secret'])
+        until(lambda: short.get('/v1/store').status == 200, 'the other knows it')
+        a.post('/v1/keys/revoke', {'key': made['id']})
+        until(lambda: short.get('/v1/store').status == 401, 'the other knows that it is revoked', patience=10)
 
 
 if __name__ == '__main__':

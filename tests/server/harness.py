@@ -188,9 +188,10 @@ class Server:
 
 class LosesOneAnswer:
     """Stands before a server. The first request for `path` is carried out, `meanwhile` is called, and the answer is
-    lost with its connection, or `instead` (a status) stands in for it; everything else passes."""
+    lost with its connection, or `instead` (a status) stands in for it; everything else passes. `more`: headers that
+    it adds, made of path and body."""
 
-    def __init__(self, port, path, meanwhile, instead=None):
+    def __init__(self, port, path, meanwhile, instead=None, more=lambda path, body: {}):
         self.lost = False
         outer, client_of = self, lambda: http.client.HTTPConnection('127.0.0.1', port, timeout=PATIENCE)
 
@@ -201,6 +202,7 @@ class LosesOneAnswer:
                 body = self.rfile.read(int(self.headers.get('Content-Length') or 0))
                 conn = client_of()
                 headers = {name: value for name, value in self.headers.items() if name.lower() != 'host'}
+                headers.update(more(self.path, body))
                 conn.request(self.command, self.path, body, headers)
                 answer = conn.getresponse()
                 content = answer.read()
@@ -235,6 +237,63 @@ class LosesOneAnswer:
         self.server.shutdown()
         self.server.server_close()
         self.thread.join()
+
+
+class RedisRelay:
+    """Stands before a Redis. `dropped` (the digest of a script): it is not passed on, and its connection is closed: whoever sent
+    it does not know. `down`: nobody gets through. `scripts`: which were asked for."""
+
+    def __init__(self, port):
+        self.port, self.dropped, self.down, self.pairs, self.scripts = port, None, False, [], []
+        self.listener = socket.create_server(('127.0.0.1', 0))
+        self.url = f'redis://127.0.0.1:{self.listener.getsockname()[1]}/0'
+
+    def __enter__(self):
+        threading.Thread(target=self.accept, daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self.listener.close()
+        self.cut()
+
+    def cut(self):
+        for pair in self.pairs:
+            for sock in pair:
+                try:
+                    sock.shutdown(socket.SHUT_RDWR)
+                except OSError:
+                    pass
+        self.pairs = []
+
+    def accept(self):
+        while True:
+            try:
+                client = self.listener.accept()[0]
+            except OSError:
+                return
+            if self.down:
+                client.close()
+                continue
+            pair = (client, socket.create_connection(('127.0.0.1', self.port)))
+            self.pairs.append(pair)
+            for one, other, asks in ((*pair, True), (*reversed(pair), False)):
+                threading.Thread(target=self.pass_on, args=(one, other, asks), daemon=True).start()
+
+    def pass_on(self, one, other, asks):
+        try:
+            while data := one.recv(1 << 20):
+                scripts = re.findall(rb'EVALSHA\r\n\$40\r\n([0-9a-f]{40})', data) if asks else []
+                self.scripts += scripts
+                if self.dropped in scripts:
+                    break
+                other.sendall(data)
+        except OSError:
+            pass
+        for sock in (one, other):
+            try:
+                sock.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
 
 
 def raw(port, data, end=True, patience=PATIENCE):

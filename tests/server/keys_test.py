@@ -118,6 +118,8 @@ class Keys(TestCase):
         self.server.env['STINT_KEY_FILE'] = path
         token = self.server.stint('acquire', 'team-a/cli2', store=self.server.url).stdout.strip()
         self.server.stint('release', 'team-a/cli2', '--token', token, store=self.server.url)
+        self.server.env['STINT_KEY_FILE'] = path + '-none'
+        self.assertEqual(self.server.stint('ls', store=self.server.url, check=False).returncode, 2)
         self.server.env.pop('STINT_KEY_FILE')
         self.assertEqual(self.server.stint('ls', store=self.server.url, check=False).returncode, 77)
         self.assertEqual(self.server.stint('acquire', 'x', store=self.server.url, key=self.key, check=False).returncode, 77)
