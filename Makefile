@@ -8,7 +8,7 @@ SECONDS_EACH ?= 20
 comma := ,
 CMAKE_FLAGS = -G Ninja -DSAN=$(SAN) -DCMAKE_INSTALL_PREFIX=$(PREFIX)
 
-.PHONY: demo test build install setup bench soak crash sim mutants fuzz check format clean
+.PHONY: demo test build install setup bench soak crash machines sim mutants fuzz check format clean
 
 demo: build
 	@tools/demo.sh $(BUILD)/stint
@@ -35,6 +35,12 @@ soak crash sim: $(BUILD)/.set-up-tests
 	@cmake -S . -B $(BUILD) $(CMAKE_FLAGS) -DBUILD_TESTING=ON >/dev/null
 	@cmake --build $(BUILD) -j $(JOBS) $(if $(filter sim,$@),--target sim) 1>&2
 	@tools/$@.sh $(BUILD) $(SEEDS)
+
+# Whole machines in qemu: clocks that are set, NFS, power cuts. PLAYS="clock nfs power": some of them.
+machines: $(BUILD)/.set-up-tests
+	@cmake -S . -B $(BUILD) $(CMAKE_FLAGS) -DBUILD_TESTING=ON >/dev/null
+	@cmake --build $(BUILD) -j $(JOBS) --target machines_player 1>&2
+	@tools/machines.sh $(BUILD) $(PLAYS)
 
 # Takes one rule out at a time: a test must fail. ONLY=id,id: these rows (tools/mutants/*.txt).
 mutants: $(BUILD)/.set-up-tests

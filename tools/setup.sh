@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# setup.sh build [tests] [bench] [fuzz]: installs the Debian packages that are missing.
+# setup.sh build [tests] [bench] [fuzz] [machines]: installs the Debian packages that are missing.
 set -eu
 build="g++ cmake ninja-build ccache libsqlite3-dev libboost-json1.81-dev libexpected-dev libtomlplusplus-dev
   libpq-dev libssl-dev libcurl4-openssl-dev"
@@ -8,6 +8,7 @@ tests="libgtest-dev librapidcheck-dev libbenchmark-dev strace faketime hyperfine
   curl openssl iproute2 nftables tzdata tmux chromium spin prometheus"
 bench="nginx-light wrk"
 fuzz="lld"
+machines="qemu-system-x86 python3 e2fsprogs"
 wanted=""
 for group in "$@"; do
   wanted="$wanted ${!group}"

@@ -102,12 +102,7 @@ Result<WriteAnswer> publish_directory(const Publication& publication, const Pass
   auto* refused = std::get_if<Refused>(&*sealed);
   if (refused != nullptr && !let_through(*refused, pass)) return std::move(*refused);
   auto staged = stage(*site, publication, pass);
-  if (!staged) {
-    // A seal that came meanwhile took the half-made tree away: that is a refusal, not a fault.
-    auto allowed = may_land(*site, pass, fences);
-    if (allowed && std::holds_alternative<Refused>(*allowed)) return std::get<Refused>(*allowed);
-    return staged.error();
-  }
+  if (!staged) return not_staged(*site, pass, fences, staged.error());
   int last = 0;
   const Moves moves = {.put = [&](const std::string& name) { return last = put(*site, name); }};
   auto answer = refused == nullptr ? land(*site, pass, *staged, fences, moves)

@@ -115,7 +115,7 @@ Result<WriteAnswer> write_file(const FileWrite& write, const Pass& pass, api::Fe
   auto* refused = std::get_if<Refused>(&*sealed);
   if (refused != nullptr && !let_through(*refused, pass)) return std::move(*refused);
   auto staged = stage(*site, write, pass);
-  if (!staged) return staged.error();
+  if (!staged) return not_staged(*site, pass, fences, staged.error());
   const Moves moves = {
       .put = [&](const std::string& name) { return site->directory().rename(name, site->name()); },
       .condition = [&] { return mismatch(*site, write, pass); }};

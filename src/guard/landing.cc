@@ -235,6 +235,14 @@ Status check_key(const Pass& pass) {
   return {};
 }
 
+Result<WriteAnswer> not_staged(Site& site, const Pass& pass, api::Fences* fences,
+                               const Error& why) {
+  auto allowed = may_land(site, pass, fences);
+  if (!allowed) return why;
+  if (auto* refused = std::get_if<Refused>(&*allowed)) return std::move(*refused);
+  return why;
+}
+
 Result<WriteAnswer> land(Site& site, const Pass& pass, const Staged& staged, api::Fences* fences,
                          const Moves& moves) {
   Landing one{site, pass, staged, fences, moves};

@@ -31,6 +31,10 @@ struct Moves {
 Result<WriteAnswer> land(Site& site, const Pass& pass, const Staged& staged, api::Fences* fences,
                          const Moves& moves);
 
+// A body that could not be staged, and why. A seal that came meanwhile took the half-made stage
+// away: that is a refusal, not a fault. (A tree then lacks its folder; NFS calls a file stale.)
+Result<WriteAnswer> not_staged(Site& site, const Pass& pass, api::Fences* fences, const Error& why);
+
 // What becomes of a refusal by a fence under Pass::warn: the stage is put in place all the same,
 // and no fence is touched. Refused after all where a seal has removed the stage already.
 Result<WriteAnswer> past_the_fence(Site& site, const Staged& staged, const Moves& moves,

@@ -209,5 +209,39 @@ TEST_F(OnADirectory, AClientWhoseClockIsHoursOffChangesNothing) {
   }
 }
 
+// Two machines use a store for the first time: on NFS the one that comes second remembers for a
+// while that there was no log. Here its first two looks for it are told so.
+TEST_F(OnADirectory, ALogThatAnotherMachineHasJustMadeIsSeenLateAndNotMissing) {
+  if (find_program("strace").empty()) GTEST_SKIP() << "strace is not installed";
+  ASSERT_EQ(stint({"run", "r", "--", "true"}).exit_code, 0);
+  const std::string trace = stint.dir().file("trace");
+  // Which of the opened files are the log, counted from one; none is found for these looks.
+  const auto looks = [&](const std::string& injected) {
+    Command command = stint.command({"show", "r", "--json"});
+    std::vector<std::string> before = {"strace", "-f", "-e", "trace=openat", "-o", trace};
+    if (!injected.empty()) {
+      before.insert(before.end(), {"-e", cat("inject=openat:error=ENOENT:when=", injected)});
+    }
+    command.argv.insert(command.argv.begin(), before.begin(), before.end());
+    const Finished done = run(command);
+    EXPECT_EQ(done.exit_code, 0) << done.err;
+    EXPECT_EQ(json_field(done.out, "token"), "1") << done.out;
+    std::vector<std::size_t> out;
+    std::size_t calls = 0;
+    for (const std::string_view line : split(read_text(trace), '\n')) {
+      if (line.find("openat(") == line.npos) continue;
+      ++calls;
+      if (line.find("\"log\"") != line.npos) out.push_back(calls);
+    }
+    return out;
+  };
+  const auto plain = looks("");
+  ASSERT_EQ(plain.size(), 1U);
+  const auto once = looks(cat(plain[0]));
+  ASSERT_EQ(once.size(), 2U);
+  const auto twice = looks(cat(once[0], "..", once[1], '+', once[1] - once[0]));
+  EXPECT_EQ(twice.size(), 3U);
+}
+
 }  // namespace
 }  // namespace stint::test

@@ -5,6 +5,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <optional>
 #include <thread>
 
 #include "base/text.h"
@@ -36,8 +37,8 @@ class Complaints {
 
 class Client {
  public:
-  Client(const ClientProcess& what, api::Leases& leases, History& history, Complaints& complaints,
-         const Clock& clock, int thread)
+  Client(const ClientProcess& what, api::Leases& leases, probe::History& history,
+         Complaints& complaints, const Clock& clock, int thread)
       : plan_(what.plan),
         board_(what.board),
         name_(name(what.process * what.plan.threads + thread)),
@@ -178,7 +179,9 @@ int run_clients(const ClientProcess& what) {
   const os::SystemClock clock;
   os::SystemRandom random;
   Complaints complaints(cat(what.folder, '/', kComplaints));
-  History history(cat(what.folder, '/', kHistory));
+  std::optional<History> file;
+  if (what.history == nullptr) file.emplace(cat(what.folder, '/', kHistory));
+  probe::History& history = file ? *file : *what.history;
   const auto refused = [&](const Error& error) {
     complaints.add(cat("process ", what.process), error.message);
     return 1;

@@ -18,6 +18,8 @@ struct ClientProcess {
   const OpenStore& open;
   const std::string& folder;
   Board& board;
+  // Instead of the file in the folder, where the clients are on several machines.
+  probe::History* history = nullptr;
 };
 
 // Works until the board says stop. The exit code of the process.

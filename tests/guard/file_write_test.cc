@@ -1,9 +1,12 @@
 // How a guarded file is written: once, under conditions, with whose mode and through which names;
 // what the dead have left.
 // EVIDENCE-OF: G5
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
+
+#include <thread>
 
 #include "base/sha256.h"
 #include "guard/fence_file.h"
@@ -55,6 +58,38 @@ TEST_F(GuardFile, ADamagedMarkRefuses) {
   ASSERT_TRUE(done(once(1, "one", "k")));
   write_text(dir.file(kept_in(dir.path(), ".used.")[0]), "?");
   EXPECT_FALSE(once(1, "one", "k"));
+}
+
+// On NFS a body that a seal on another machine removed cannot be written on: "stale file handle".
+// Here it is its source that fails.
+TEST_F(GuardFile, ABodyThatASealRemovedWhileItWasStagedIsRefusedAndNoFault) {
+  for (const bool sealed : {true, false}) {
+    fences.issue(sealed ? 1 : 3);
+    int ends[2] = {-1, -1};
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    const os::Fd body(ends[0]);
+    os::Fd source(ends[1]);
+    Result<guard::WriteAnswer> answer = unavailable("not yet");
+    std::thread writer([&] {
+      answer = guard::write_file({.path = path, .body_from = body.get()}, pass_with(sealed ? 1 : 3),
+                                 &fences);
+    });
+    EXPECT_TRUE(wait_until([&] { return kept_in(dir.path(), ".stage.").size() == 1; }));
+    if (sealed) {
+      fences.issue(2);
+      EXPECT_TRUE(done(seal(2)));
+      EXPECT_EQ(kept_in(dir.path(), ".stage.").size(), 0U);
+    }
+    EXPECT_EQ(::write(body.get(), "unread", 6), 6);  // So that the end of its source is an error.
+    source = os::Fd();
+    writer.join();
+    if (sealed) {
+      EXPECT_EQ(verdict_of(answer), core::Verdict::Stale);
+    } else {
+      EXPECT_FALSE(answer) << "a fault stays one";
+    }
+    EXPECT_FALSE(fs::exists(path));
+  }
 }
 
 TEST_F(GuardFile, IfMatchLooksAtWhatStands) {

@@ -1,4 +1,5 @@
 // The files of a dir: store: packing, tables, timers.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -236,6 +237,34 @@ TEST(DirTimers, AStartCountsAGrainMoreThanItsTtlAndAnExtensionIsBoundToTheOldEnd
   EXPECT_TRUE(std::holds_alternative<Conflict>(late.add({extend}).value()));
   // Whole seconds: the file system keeps no more, so a second is added.
   EXPECT_EQ(grain_of(std::chrono::seconds(5)), Nanos(std::chrono::seconds(1)));
+}
+
+// ---- The server's clock
+
+class StillClock final : public Clock {
+ public:
+  MonoTime mono() const override { return MonoTime(std::chrono::hours(10)); }
+  WallTime wall() const override { return WallTime(Millis(0)); }
+};
+
+// A holder that was superseded because the clock was set ahead learns of it by a commit of others,
+// and of nothing after it: so that read must show the clock as it is.
+// EVIDENCE-OF: G4
+TEST(DirServerClock, IsMeasuredAnewWhenAFileIsAheadOfWhatIsCounted) {
+  const os::Fd file(::open("/dev/shm", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  os::FileFacts facts;
+  ASSERT_EQ(os::facts_of(file.get(), facts), 0);
+  const Nanos really = facts.changed;
+  const Nanos before = really - std::chrono::hours(1);
+  const StillClock clock;
+  ServerClock server(clock, file);
+  server.learn(before);
+  EXPECT_EQ(server.now(Nanos(0)).value(), before - grain_of(before)) << "no file was seen";
+  EXPECT_EQ(server.now(before).value(), before - grain_of(before)) << "as it is counted";
+  EXPECT_GE(server.now(really).value(), really - grain_of(really)) << "it was set ahead";
+  // Set back since: the file stays ahead, and is not a reason to ask at every read.
+  server.learn(before);
+  EXPECT_EQ(server.now(really).value(), before - grain_of(before));
 }
 
 }  // namespace

@@ -93,7 +93,7 @@ Status DirStore::enter() {
 Result<Reading> DirStore::read(const std::vector<std::string>& keys) {
   const MutexLock lock(mutex_);
   if (auto fresh = replica_.refresh(); !fresh) return fresh.error();
-  auto now = server_clock_.now();
+  auto now = server_clock_.now(replica_.last_facts().changed);
   if (!now) return now.error();
   Reading out{.entries = {},
               .store_wall = WallTime(std::chrono::duration_cast<Millis>(*now)),
@@ -109,7 +109,7 @@ Result<Reading> DirStore::read(const std::vector<std::string>& keys) {
 Result<Reading> DirStore::scan(const ScanRange& range) {
   const MutexLock lock(mutex_);
   if (auto fresh = replica_.refresh(); !fresh) return fresh.error();
-  auto now = server_clock_.now();
+  auto now = server_clock_.now(replica_.last_facts().changed);
   if (!now) return now.error();
   Reading out{.entries = {},
               .store_wall = WallTime(std::chrono::duration_cast<Millis>(*now)),
@@ -182,7 +182,7 @@ void DirStore::begin_file(LogFile& file) {
 Result<std::optional<DirStore::Draft>> DirStore::draft(const std::vector<Pending*>& batch) {
   const MutexLock lock(mutex_);
   if (auto fresh = replica_.refresh(); !fresh) return fresh.error();
-  auto now = server_clock_.now();
+  auto now = server_clock_.now(replica_.last_facts().changed);
   if (!now) return now.error();
   Draft draft;
   begin_file(draft.file);

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "os/files.h"
+#include "os/pause.h"
 
 namespace stint::store::dir {
 namespace {
@@ -75,6 +76,20 @@ Status make_log(Place& place, Random& random) {
   return e == EEXIST || e == ENOTEMPTY || e == ENOENT ? Status() : Status(failed(e));
 }
 
+// The log that another has made: its absence, which was seen before, may be remembered here (NFS).
+// Opening the directory above it anew makes the mount ask again.
+int open_made_log(Place& place) {
+  constexpr int kTries = 100;
+  constexpr Millis kPause{20};
+  int e = place.root.open_directory("log", place.log);
+  for (int tries = 0; e == ENOENT && tries < kTries; ++tries) {
+    if (tries > 0) os::pause_for(kPause);
+    e = os::Directory::open(place.path, place.root);
+    if (e == 0) e = place.root.open_directory("log", place.log);
+  }
+  return e;
+}
+
 Status open_part(const Place& place, const std::string& name, os::Directory& out) {
   int e = place.root.open_directory(name, out);
   if (e == ENOENT) {
@@ -131,7 +146,7 @@ Result<Place> open_place(const std::string& path, bool may_create, Random& rando
     if (!may_create) return missing();
     if (auto empty = check_empty(place); !empty) return empty.error();
     if (auto made = make_log(place, random); !made) return made.error();
-    e = place.root.open_directory("log", place.log);
+    e = open_made_log(place);
     if (place.created) leave_readme(place);
   }
   if (e == 0) e = place.log.facts("", place.log_facts);

@@ -13,8 +13,17 @@ constexpr Nanos kJitter = Millis(100);
 
 Nanos grain_of(Nanos file_time) { return file_time % kSecond == Nanos(0) ? kSecond : kTick; }
 
-Result<Nanos> ServerClock::now() {
-  if (!measured_ || clock_.mono() - measured_at_ > kMeasureEvery) {
+// Once for each file that is ahead: where the clock was set back since, it stays ahead.
+bool ServerClock::must_measure(Nanos seen) {
+  const Nanos since = clock_.mono() - measured_at_;
+  if (!measured_ || since > kMeasureEvery) return true;
+  if (seen <= *measured_ + since + grain_ + kJitter || seen == ahead_) return false;
+  ahead_ = seen;
+  return true;
+}
+
+Result<Nanos> ServerClock::now(Nanos seen) {
+  if (must_measure(seen)) {
     os::FileFacts facts;
     if (const int e = os::touch(file_.get())) {
       return os::file_error("asking the file server for its time", e);

@@ -24,15 +24,20 @@ class ServerClock {
   ServerClock(const Clock& clock, const os::Fd& file) : clock_(clock), file_(file) {}
 
   // A time that has certainly come at the server: every file that is changed from now on shows a
-  // later one. Measured anew after two seconds at the latest.
-  Result<Nanos> now();
+  // later one. Measured anew after two seconds at the latest. `seen`: the ctime of the newest file
+  // that was read. If it is ahead of what is counted here, the clock was set since it was measured,
+  // and the answer must show that: a holder that was superseded by it gets no other one.   G4
+  Result<Nanos> now(Nanos seen);
   // The ctime of something that was changed just before this call.
   void learn(Nanos file_time);
 
  private:
+  bool must_measure(Nanos seen);
+
   const Clock& clock_;
   const os::Fd& file_;
   std::optional<Nanos> measured_;  // less the grain
+  Nanos ahead_{0};                 // the last `seen` that was measured for
   MonoTime measured_at_{};
   Nanos grain_{0};
   Nanos shown_{0};

@@ -104,11 +104,16 @@ Result<ServerFacts> facts_of(std::string_view version) {
     return unavailable(cat("etcd ", printable(version), " is too old: 3.4 or newer is needed"));
   }
   ServerFacts out{.version = std::string(version), .warning = {}};
-  const bool old_4 = number[0] == 3 && number[1] == 4 && number[2] < 31;
+  const bool is_4 = number[0] == 3 && number[1] == 4;
+  const bool old_4 = is_4 && number[2] < 31;
   const bool old_5 = number[0] == 3 && number[1] == 5 && number[2] < 13;
   if (old_4 || old_5) {
     out.warning = cat("etcd ", version, " can end leases early when its leader is stuck and ",
                       "replaced (etcd#15247): use 3.4.31, 3.5.13 or newer");
+  }
+  if (is_4) {
+    out.warning += cat(out.warning.empty() ? "" : "; ", "etcd 3.4 ends leases late, by as much, ",
+                       "when the leader's clock is set back (etcd#12291): use 3.5 or newer");
   }
   return out;
 }

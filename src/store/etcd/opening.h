@@ -23,7 +23,8 @@ Result<Settings> settings_of(const Address& address);
 struct ServerFacts {
   std::string version;
   // Empty, or why this version is not to be trusted with timers: etcd#15247, a leader that was
-  // replaced while it was stuck still ended leases, early.
+  // replaced while it was stuck still ended leases, early; etcd#12291, before 3.5 a wall clock that
+  // is set back holds up the ends of leases that were granted before. G4
   std::string warning;
 
   std::vector<Finding> findings() const;
