@@ -230,6 +230,10 @@ int drive(const std::string& url, int pairs) {
     for (int i = 0; i < pairs; ++i) client.renew(held);
   });
   std::printf("%.0f us a renewal\n", renewing / pairs * 1e6);
+  const double refusing = seconds_of([&] {
+    for (int i = 0; i < pairs; ++i) CHECK(!client.try_take("renewed"), "granted twice");
+  });
+  std::printf("%.0f us a refusal\n", refusing / pairs * 1e6);
   return 0;
 }
 

@@ -32,7 +32,7 @@ class Lanes {
     std::function<void(Task&)> alone;  // gives it its answer
     // Gives answers to those that it can; the others go alone after it, each in its own thread.
     std::function<void(const std::vector<Task*>&)> together;
-    std::size_t lanes = 3;
+    std::size_t lanes = 1;
     std::size_t most_together = 32;
     Nanos longest_wait = Millis(10);
   };
@@ -44,9 +44,9 @@ class Lanes {
     bool leads = false;
     {
       const MutexLock lock(mutex_);
-      leads = led_ < ways_.lanes && line_.empty();
+      leads = leaders_ < ways_.lanes + still_ && line_.empty();
       if (leads) {
-        ++led_;
+        ++leaders_;
       } else {
         line_.push_back(&own);
       }
@@ -90,10 +90,12 @@ class Lanes {
     const auto place = std::ranges::find(line_, &own);
     if (place == line_.end()) return false;
     line_.erase(place);
+    still_ = std::min(still_ + 1, leaders_);
     return true;
   }
 
   void lead(Waiter& own) EXCLUDES(mutex_) {
+    const MonoTime begun = os::system_clock().mono();
     std::vector<Waiter*> others;
     {
       const MutexLock lock(mutex_);
@@ -110,16 +112,18 @@ class Lanes {
       ways_.together(tasks);
     }
     // The lane goes on before those who travelled are woken: the server need not wait for that.
-    hand_over();
+    hand_over(os::system_clock().mono() - begun);
     for (Waiter* other : others) wake(*other, Waiter::kTravelled);
   }
 
-  void hand_over() EXCLUDES(mutex_) {
+  void hand_over(Nanos took) EXCLUDES(mutex_) {
     Waiter* next = nullptr;
     {
       const MutexLock lock(mutex_);
-      if (line_.empty()) {
-        --led_;
+      if (still_ > 0 && took >= ways_.longest_wait) --still_;
+      if (line_.empty() || leaders_ > ways_.lanes + still_) {
+        --leaders_;
+        still_ = std::min(still_, leaders_);
         return;
       }
       // Out of the line: a leader is nobody's to take.
@@ -138,7 +142,8 @@ class Lanes {
   const Ways ways_;
   mutable Mutex mutex_;
   std::deque<Waiter*> line_ GUARDED_BY(mutex_);
-  std::size_t led_ GUARDED_BY(mutex_) = 0;
+  std::size_t leaders_ GUARDED_BY(mutex_) = 0;
+  std::size_t still_ GUARDED_BY(mutex_) = 0;  // of those, who kept somebody waiting for too long
 };
 
 }  // namespace stint::store::postgres

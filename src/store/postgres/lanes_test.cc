@@ -79,9 +79,29 @@ TEST_F(LanesTest, WhoHasWaitedGoesBesideTheLanes) {
   auto going = start(others);
   join(going);
   for (const Job& job : others) EXPECT_EQ(job.answer, 1);
-  EXPECT_EQ(together_, 0);
   go_ = true;
   join(standing);
+}
+
+// Once somebody has waited for a lane that stands still, the next ones need not.
+TEST_F(LanesTest, ALaneThatStandsStillIsReplaced) {
+  lanes(Millis(2'000));
+  std::vector<Job> stuck(2, Job{.stands_still = true});
+  auto standing = start(stuck);
+  until([&] { return still_ == 2; });
+  Job first;
+  lanes_->run(first);
+  const MonoTime begun = os::system_clock().mono();
+  for (int i = 0; i < 20; ++i) {
+    Job job;
+    lanes_->run(job);
+    EXPECT_EQ(job.answer, 1);
+  }
+  EXPECT_LT(os::system_clock().mono() - begun, Millis(2'000));
+  go_ = true;
+  join(standing);
+  // And it is a lane again.
+  EXPECT_EQ(lanes_->waiting(), 0U);
 }
 
 TEST_F(LanesTest, WhoWaitsTravelsWithTheOthersAndWhoDoesNotFitGoesAloneAfterThem) {

@@ -77,10 +77,14 @@ PostgresStore::PostgresStore(Settings settings, const Clock& clock)
       mark_(statement(settings_, "stint_mark", postgres::kMarkSql)),
       plain_(settings_),
       pool_(settings_, clock),
+      // More lanes mean smaller batches: with 32 threads on two processors three of each did a
+      // quarter less.
       reads_({.alone = [this](ReadTask& task) { task.answer = read_alone(task.keys); },
-              .together = [this](const auto& tasks) { read_together(tasks); }}),
+              .together = [this](const auto& tasks) { read_together(tasks); },
+              .lanes = 2}),
       commits_({.alone = [this](CommitTask& task) { task.answer = commit_alone(task); },
-                .together = [this](const auto& tasks) { commit_together(tasks); }}) {}
+                .together = [this](const auto& tasks) { commit_together(tasks); },
+                .lanes = 1}) {}
 
 PostgresStore::~PostgresStore() = default;
 

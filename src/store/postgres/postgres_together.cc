@@ -16,8 +16,7 @@ void PostgresStore::read_together(const std::vector<ReadTask*>& tasks) {
   std::vector<std::string_view> keys;
   for (const ReadTask* task : tasks) keys.insert(keys.end(), task->keys.begin(), task->keys.end());
   std::ranges::sort(keys);
-  const auto more = std::ranges::unique(keys);
-  keys.erase(more.begin(), more.end());
+  keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
   auto rows = ask(read_, Params().byte_arrays(keys));
   if (!rows) return;
   auto reading = postgres::reading_of(*rows);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/text.h"
+
 namespace stint::store::postgres {
 
 const char* const kReadSql =
