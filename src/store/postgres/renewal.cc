@@ -11,16 +11,16 @@ enum RenewalColumn { kRenewedAt, kRenewalHolds, kRenewalColumns };
 // timer has fired, there is no row and nothing was done. What is judged after the update, and so
 // under the row's lock, fails the statement (22012), which undoes it: that the timer still ran then
 // (the update may have waited for who held the row), and that the checked record is as it was seen.
-// `old` is the row as the statement found it: one that was touched meanwhile fails as well.   G3
+// `b` is the row as the statement found it: one that was touched meanwhile fails as well.   G3
 const char* const kRenewalSql =
     "UPDATE $S.record r SET at = clock_timestamp(), fires_at = clock_timestamp()"
     " + greatest(r.fires_at - greatest(clock_timestamp(), r.at), $5 * interval '1 millisecond'),"
     " ttl_ms = CASE WHEN r.fires_at - greatest(clock_timestamp(), r.at) > $5 * interval"
     " '1 millisecond' THEN r.ttl_ms ELSE $5 END"
-    " FROM (SELECT b.at, b.fires_at FROM $S.record b WHERE b.key = $1) old"
     " WHERE r.key = $1 AND r.version = $3 AND greatest(clock_timestamp(), r.at) < r.fires_at"
-    " RETURNING r.at, 1 / CASE WHEN greatest(clock_timestamp(), old.at) < old.fires_at"
-    " AND (SELECT o.version FROM $S.record o WHERE o.key = $2 FOR KEY SHARE) = $4"
+    " RETURNING r.at, 1 / CASE WHEN (SELECT o.version = $4"
+    " AND greatest(clock_timestamp(), b.at) < b.fires_at"
+    " FROM $S.record b, $S.record o WHERE b.key = $1 AND o.key = $2 FOR KEY SHARE OF o)"
     " THEN 1 ELSE 0 END";
 
 std::optional<Renewal> renewal_of(const std::vector<Step>& steps) {
