@@ -283,7 +283,7 @@ class RedisRelay:
         try:
             while data := one.recv(1 << 20):
                 scripts = re.findall(rb'EVALSHA\r\n\$40\r\n([0-9a-f]{40})', data) if asks else []
-                self.scripts += scripts
+                self.scripts += [(one, data) for one in scripts]
                 if self.dropped in scripts:
                     break
                 other.sendall(data)

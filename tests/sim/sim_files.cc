@@ -40,6 +40,7 @@ void remove_file(const std::string& path) {
 }
 bool exists(const std::string& path) { return SimOs::present().files().contains(path); }
 bool may_write(const std::string& /*path*/) { return true; }
+bool is_executable(const std::string& path) { return exists(path); }
 Status make_directories(const std::string& /*path*/, unsigned /*mode*/) { return {}; }
 std::optional<FileId> file_id(const std::string& /*path*/) { return std::nullopt; }
 
