@@ -17,7 +17,7 @@ struct Job {
   std::optional<int> answer = {};  // with how many it travelled
 };
 
-class LanesTest : public ::testing::Test {
+class PostgresLanes : public ::testing::Test {
  protected:
   Lanes<Job>& lanes(Nanos longest_wait) {
     return lanes_.emplace(Lanes<Job>::Ways{.alone = [this](Job& job) { alone(job); },
@@ -59,7 +59,7 @@ class LanesTest : public ::testing::Test {
   std::atomic<int> together_ = 0;
 };
 
-TEST_F(LanesTest, OneByOneEachGoesAlone) {
+TEST_F(PostgresLanes, OneByOneEachGoesAlone) {
   lanes(Millis(20));
   for (int i = 0; i < 10; ++i) {
     Job job;
@@ -70,7 +70,7 @@ TEST_F(LanesTest, OneByOneEachGoesAlone) {
 }
 
 // Both lanes stand still: nobody stays in line for it.
-TEST_F(LanesTest, WhoHasWaitedGoesBesideTheLanes) {
+TEST_F(PostgresLanes, WhoHasWaitedGoesBesideTheLanes) {
   lanes(Millis(20));
   std::vector<Job> stuck(2, Job{.stands_still = true});
   auto standing = start(stuck);
@@ -84,7 +84,7 @@ TEST_F(LanesTest, WhoHasWaitedGoesBesideTheLanes) {
 }
 
 // Once somebody has waited for a lane that stands still, the next ones need not.
-TEST_F(LanesTest, ALaneThatStandsStillIsReplaced) {
+TEST_F(PostgresLanes, ALaneThatStandsStillIsReplaced) {
   lanes(Millis(2'000));
   std::vector<Job> stuck(2, Job{.stands_still = true});
   auto standing = start(stuck);
@@ -104,7 +104,7 @@ TEST_F(LanesTest, ALaneThatStandsStillIsReplaced) {
   EXPECT_EQ(lanes_->waiting(), 0U);
 }
 
-TEST_F(LanesTest, WhoWaitsTravelsWithTheOthersAndWhoDoesNotFitGoesAloneAfterThem) {
+TEST_F(PostgresLanes, WhoWaitsTravelsWithTheOthersAndWhoDoesNotFitGoesAloneAfterThem) {
   lanes(Millis(60'000));
   std::vector<Job> stuck(2, Job{.stands_still = true});
   auto standing = start(stuck);
@@ -123,7 +123,7 @@ TEST_F(LanesTest, WhoWaitsTravelsWithTheOthersAndWhoDoesNotFitGoesAloneAfterThem
   EXPECT_GE(travelled, 3);
 }
 
-TEST_F(LanesTest, EverybodyGetsAnAnswer) {
+TEST_F(PostgresLanes, EverybodyGetsAnAnswer) {
   lanes(Millis(20));
   std::vector<std::thread> threads;
   std::atomic<int> answered = 0;
