@@ -135,8 +135,9 @@ double pgbench_rate(const test::PostgresServer& server, const test::TempDir& dir
   return std::atof(done.out.c_str() + at + 6);
 }
 
-// Acquire and release in turn, each client a name of its own, each with connections of its own.
-double lease_rate(std::vector<std::unique_ptr<Client>>& clients) {
+// Acquire and release in turn, each client a name of its own: each with connections of its own, or
+// as threads of one process that share them, as at a server or in a program that holds many leases.
+double lease_rate(const std::vector<Client*>& clients) {
   std::atomic<long> operations = 0;
   std::atomic<bool> stop = false;
   std::vector<std::thread> threads;
@@ -157,23 +158,44 @@ double lease_rate(std::vector<std::unique_ptr<Client>>& clients) {
   return static_cast<double>(operations) / took;
 }
 
-bool many_line(const test::PostgresServer& server) {
+class Clients {
+ public:
+  Clients(const std::string& url, bool sharing) {
+    for (int i = 0; i < kClients; ++i) {
+      if (!sharing || owned_.empty()) owned_.push_back(std::make_unique<Client>(url));
+      all.push_back(owned_.back().get());
+    }
+  }
+  std::vector<Client*> all;
+
+ private:
+  std::vector<std::unique_ptr<Client>> owned_;
+};
+
+bool many_lines(const test::PostgresServer& server) {
   const test::TempDir dir;
-  std::vector<std::unique_ptr<Client>> clients;
-  for (int i = 0; i < kClients; ++i) clients.push_back(std::make_unique<Client>(server.url()));
-  Comparison line{cat("postgres: acquire, release in turn, ", kClients, " clients"),
-                  "operations/s",
-                  "pgbench, upserts/s",
-                  {},
-                  {},
-                  Goal::AtLeast,
-                  0.5};
-  lease_rate(clients);
+  const Clients sharing(server.url(), true);
+  const Clients apart(server.url(), false);
+  const auto line_of = [](std::string_view who, Goal goal) {
+    return Comparison{cat("postgres: acquire, release in turn, ", kClients, " clients", who),
+                      "operations/s",
+                      "pgbench, upserts/s",
+                      {},
+                      {},
+                      goal,
+                      0.5};
+  };
+  Comparison together = line_of(", threads of one process", Goal::AtLeast);
+  Comparison alone = line_of(", each with connections of its own", Goal::AtLeast);
+  lease_rate(sharing.all);
+  lease_rate(apart.all);
   for (int round = 0; round < kRounds; ++round) {
     const double theirs = pgbench_rate(server, dir);
-    line.add(lease_rate(clients), theirs);
+    together.add(lease_rate(sharing.all), theirs);
+    alone.add(lease_rate(apart.all), theirs);
   }
-  return print(line);
+  const bool met = print(together);
+  return print(alone) && met;
 }
 
 int run() {
@@ -186,17 +208,16 @@ int run() {
   CHECK(started.has_value(), started.has_value() ? "" : started.error().message.c_str());
   print_header();
   const bool one = single_lines(server);
-  return many_line(server) && one ? 0 : 1;
+  return many_lines(server) && one ? 0 : 1;
 }
 
 // For a profile: one client and one name, again and again, on a server that stands; or, with no
 // pairs, many clients at once.
 int drive(const std::string& url, int pairs) {
-  if (pairs == 0) {
-    std::vector<std::unique_ptr<Client>> clients;
-    for (int i = 0; i < kClients; ++i) clients.push_back(std::make_unique<Client>(url));
-    lease_rate(clients);
-    std::printf("%.0f operations/s, %d clients\n", lease_rate(clients), kClients);
+  if (pairs <= 0) {
+    const Clients clients(url, pairs < 0);
+    lease_rate(clients.all);
+    std::printf("%.0f operations/s, %d clients\n", lease_rate(clients.all), kClients);
     return 0;
   }
   Client client(url);
@@ -209,13 +230,17 @@ int drive(const std::string& url, int pairs) {
     for (int i = 0; i < pairs; ++i) client.renew(held);
   });
   std::printf("%.0f us a renewal\n", renewing / pairs * 1e6);
+  const double refusing = seconds_of([&] {
+    for (int i = 0; i < pairs; ++i) CHECK(!client.try_take("renewed"), "granted twice");
+  });
+  std::printf("%.0f us a refusal\n", refusing / pairs * 1e6);
   return 0;
 }
 
 }  // namespace
 }  // namespace stint::bench
 
-// postgres_bench [URL PAIRS]
+// postgres_bench [URL PAIRS]: 0 many clients, -1 many threads of one.
 int main(int count, char** words) {
   return count > 2 ? stint::bench::drive(words[1], std::atoi(words[2])) : stint::bench::run();
 }

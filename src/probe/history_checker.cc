@@ -117,6 +117,14 @@ const std::vector<const Operation*>& Timeline::list(const ByToken& map, Token to
   return found == map.end() ? none : found->second;
 }
 
+bool Timeline::crash_may_forget(const Operation& operation) const {
+  const auto crash =
+      std::ranges::find_if(crashes_, [&](std::size_t line) { return operation.invoked < line; });
+  if (crash == crashes_.end()) return false;
+  const Operation* const next = next_grant(operation.event.token);
+  return next == nullptr || next->answered > *crash;
+}
+
 bool Timeline::crashed_between(const Operation& before, const Operation& after) const {
   return std::ranges::any_of(
       crashes_, [&](std::size_t line) { return before.answered < line && line < after.invoked; });

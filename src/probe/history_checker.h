@@ -71,6 +71,9 @@ class Timeline {
   const std::vector<const Operation*>& of(Token token) const { return list(by_token_, token); }
   const std::vector<const Operation*>& ending(Token token) const { return list(by_end_, token); }
   bool crashed_between(const Operation& before, const Operation& after) const;
+  // What needs no sync, and was followed by no grant before the next crash: that may have lost it,
+  // also if its answer was written down only after the crash.
+  bool crash_may_forget(const Operation& operation) const;
   // Before in the store's own log, as far as that is certain.
   bool surely_before(const Operation& a, const Operation& b) const;
   // The latest expiry that was acknowledged for this token, by answers of the store up to `until`.

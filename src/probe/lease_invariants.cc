@@ -203,10 +203,12 @@ bool release_asked_for(const Timeline& timeline, Token token, const Operation& b
   });
 }
 
+// A release need not be synced: the crash of a server may lose it, and the lease then runs out.
 const Operation* release_before(const Timeline& timeline, Token token, const Operation& acquire) {
   for (const Operation* operation : timeline.of(token)) {
     const bool released = operation->is(verbs::kRelease) && operation->ok();
-    if (released && operation->ended_before(acquire)) return operation;
+    if (!released || !operation->ended_before(acquire)) continue;
+    if (!timeline.crash_may_forget(*operation)) return operation;
   }
   return nullptr;
 }

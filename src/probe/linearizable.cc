@@ -36,7 +36,8 @@ bool is_lease_verb(const Operation& operation) {
 
 class OrderSearcher {
  public:
-  OrderSearcher(const Timeline& timeline, std::size_t within) : within_(within) {
+  OrderSearcher(const Timeline& timeline, std::size_t within)
+      : timeline_(timeline), within_(within) {
     for (const Operation& operation : timeline.all()) {
       if (is_lease_verb(operation)) operations_.push_back(&operation);
     }
@@ -51,7 +52,7 @@ class OrderSearcher {
     std::vector<std::pair<std::size_t, std::size_t>> lines;  // line, operation
     for (std::size_t i = 0; i < operations_.size(); ++i) {
       lines.emplace_back(operations_[i]->invoked, i);
-      if (!operations_[i]->unknown()) lines.emplace_back(operations_[i]->answered, i);
+      if (!open_ended(*operations_[i])) lines.emplace_back(operations_[i]->answered, i);
     }
     std::ranges::stable_sort(lines, {}, &std::pair<std::size_t, std::size_t>::first);
     std::set<Situation> now = {Situation{}};
@@ -59,7 +60,7 @@ class OrderSearcher {
     OrderSearch out;
     for (const auto& [line, which] : lines) {
       if (begun.insert(which).second) {
-        if (operations_[which]->unknown()) {
+        if (open_ended(*operations_[which])) {
           note_unknown(*operations_[which]);
           continue;
         }
@@ -134,6 +135,12 @@ class OrderSearcher {
         situation.done.insert(one);
       }
     }
+  }
+
+  // It may have happened, or not: also a release that a crash may have lost.
+  bool open_ended(const Operation& operation) const {
+    if (operation.unknown()) return true;
+    return operation.is(verbs::kRelease) && operation.ok() && timeline_.crash_may_forget(operation);
   }
 
   // The unknown ones that have begun: what they may do, at any time from now on.
@@ -260,6 +267,7 @@ class OrderSearcher {
     return true;
   }
 
+  const Timeline& timeline_;
   std::size_t within_;  // situations left to look at
   std::vector<const Operation*> operations_;
   std::map<Token, const Operation*> told_;  // tokens that somebody was told of

@@ -7,132 +7,11 @@
 #include <random>
 #include <thread>
 
-#include "base/text.h"
-#include "os/clock.h"
 #include "os/pause.h"
-#include "store/postgres/postgres_store.h"
-#include "tests/support/servers.h"
+#include "tests/fault/postgres_plain_fixture.h"
 
 namespace stint::test::plain_commits {
 namespace {
-
-using store::Committed;
-using store::Expect;
-using store::Step;
-using store::Sync;
-
-Step step(Step::Kind kind, std::string key, std::string value = "") {
-  Step out;
-  out.kind = kind;
-  out.key = std::move(key);
-  out.value = std::move(value);
-  return out;
-}
-Step seen(Step out, store::Version version) {
-  out.expect = version == 0 ? Expect::Absent : Expect::Seen;
-  out.version = version;
-  return out;
-}
-Step set(std::string key, std::string value, store::Version version) {
-  return seen(step(Step::Kind::Set, std::move(key), std::move(value)), version);
-}
-
-bool committed(const Result<store::CommitAnswer>& answer) {
-  return answer && std::holds_alternative<Committed>(*answer);
-}
-
-class PostgresPlain : public ::testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    if (!PostgresServer::missing().empty()) return;
-    server_ = new PostgresServer({"autovacuum=off", "max_connections=200"});
-    const auto started = server_->start();
-    ASSERT_TRUE(started) << started.error().message;
-  }
-  static void TearDownTestSuite() { delete std::exchange(server_, nullptr); }
-  void SetUp() override {
-    if (server_ == nullptr) GTEST_SKIP() << PostgresServer::missing();
-    static int number = 0;
-    schema_ = cat("plain_", ++number);
-  }
-
-  std::unique_ptr<store::Store> open() {
-    store::OpenRequest request;
-    request.address.scheme = "postgres";
-    request.address.user = "postgres";
-    request.address.path = "postgres";
-    request.address.hosts = {{.name = "127.0.0.1", .port = server_->port()}};
-    request.address.options["schema"] = schema_;
-    request.timeout = Millis(30'000);
-    auto store = store::PostgresStore::open(request, clock_);
-    EXPECT_TRUE(store.has_value()) << (store ? "" : store.error().message);
-    return store ? std::move(*store) : nullptr;
-  }
-
-  std::string sql(const std::string& text) const {
-    const Finished done =
-        run({.argv = {PostgresServer::program("psql"), "-XAtq", "-d", server_->url(), "-c", text},
-             .env = {{"PGOPTIONS", cat("-c search_path=", schema_)}}});
-    return done.exit_code == 0 ? done.out : cat("failed: ", done.err);
-  }
-
-  // psql that keeps its transaction open until it is told to end.
-  class Held {
-   public:
-    Held(const PostgresPlain& test, const std::string& text)
-        : file_(test.dir_.file("go")),
-          child_(
-              {.argv = {PostgresServer::program("psql"), "-XAtq", "-d", server_->url(), "-c",
-                        "BEGIN", "-c", text, "-c", "\\echo there", "-c",
-                        cat("\\! while [ ! -e ", file_, " ]; do sleep 0.01; done"), "-c", "COMMIT"},
-               .env = {{"PGOPTIONS", cat("-c search_path=", test.schema_)}}}) {
-      EXPECT_TRUE(wait_until([this] { return child_.out().find("there") != std::string::npos; }))
-          << child_.err();
-    }
-    ~Held() { end(); }
-    void end() {
-      write_text(file_, "go");
-      child_.wait(Millis(10'000));
-    }
-
-   private:
-    std::string file_;
-    Child child_;
-  };
-
-  // Whether so many wait for a lock of this kind: "relation" is the gate, others are rows.
-  bool wait_for(const std::string& what, int count) const {
-    return wait_until([&] {
-      return sql(cat("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND"
-                     " (wait_event = 'relation') = ",
-                     what == "relation" ? "true" : "false")) == cat(count, "\n");
-    });
-  }
-
-  store::Version version(store::Store& store, const std::string& key) {
-    return store.read({key})->entries.front().version;
-  }
-  // Twice, so that the connection knows the mark and has the statement.
-  void warm_up(store::Store& store) {
-    ASSERT_TRUE(committed(store.commit({set("meta/store", "1", 0)}, Sync::Durable)));
-    ASSERT_TRUE(committed(store.commit({set("k", "0", 0)}, Sync::Durable)));
-    for (int i = 0; i < 3; ++i) ASSERT_TRUE(committed(checked(store, version(store, "k"))));
-  }
-  // Writes k, if the store's own record is as it was seen.
-  Result<store::CommitAnswer> checked(store::Store& store, store::Version of_k) {
-    return checked(store, of_k, version(store, "meta/store"));
-  }
-  static Result<store::CommitAnswer> checked(store::Store& store, store::Version of_k,
-                                             store::Version meta) {
-    return store.commit({set("k", "v", of_k), seen(step(Step::Kind::Check, "meta/store"), meta)},
-                        Sync::Durable);
-  }
-
-  static inline PostgresServer* server_ = nullptr;
-  std::string schema_;
-  os::SystemClock clock_;
-  TempDir dir_;
-};
 
 // The check has been made, the commit has not: who would change what was checked waits.   G1
 TEST_F(PostgresPlain, AWriterOfTheStoresRecordWaitsForWhoHasCheckedIt) {
@@ -175,6 +54,37 @@ TEST_F(PostgresPlain, WhoChecksTheStoresRecordWaitsForItsWriterAndSeesWhatWasWri
   EXPECT_EQ(version(*store, "k"), of_k);
 }
 
+// It was in time when it was sent, and waits for a row that somebody only looks at.   G3
+TEST_F(PostgresPlain, ARenewalIsJudgedWhenItHasTheRow) {
+  const auto store = open();
+  warm_up(*store);
+  Step make = set("alive", "v", 0);
+  make.timer = Step::TimerOp::Start;
+  make.ttl = Millis(3'000);
+  ASSERT_TRUE(committed(store->commit({make, set("own", "v", 0)}, Sync::Durable)));
+  Step touch = seen(step(Step::Kind::Touch, "alive"), version(*store, "alive"));
+  touch.timer = Step::TimerOp::Extend;
+  touch.ttl = make.ttl;
+  touch.demand = TimerState::Running;
+  const std::vector<Step> renewal = {touch,
+                                     seen(step(Step::Kind::Check, "own"), version(*store, "own"))};
+  const auto state = [&] { return store->read({"alive"})->entries.front().timer.state; };
+  // The second one is prepared, and so as plain as can be.
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(committed(store->commit(renewal, Sync::Durable)));
+  Held row(*this, "SELECT 1 FROM record WHERE key = 'alive' FOR UPDATE");
+  std::thread renewing([&] {
+    const auto answer = store->commit(renewal, Sync::Durable);
+    ASSERT_TRUE(answer) << answer.error().message;
+    EXPECT_FALSE(committed(answer)) << "it was revived";
+  });
+  EXPECT_TRUE(wait_for("row", 1));
+  EXPECT_EQ(state(), TimerState::Running) << "too slow to show anything";
+  EXPECT_TRUE(wait_until([&] { return state() == TimerState::Fired; }));
+  row.end();
+  renewing.join();
+  EXPECT_EQ(state(), TimerState::Fired);
+}
+
 // A call of the old functions may be under way: until it has ended the gate is not relied on.
 TEST_F(PostgresPlain, AnUpdatedSchemaReliesOnTheGateWhenOldCallsHaveEnded) {
   {
@@ -212,9 +122,12 @@ TEST_F(PostgresPlain, AnUpdatedSchemaReliesOnTheGateWhenOldCallsHaveEnded) {
   EXPECT_EQ(sql("SELECT version FROM meta"), "4\n");
 }
 
-// Random commits twice: plainly, and the general way, which one more step makes them take.
+// Random commits three times: plainly; the general way, which one more step makes them take; and
+// beside another one, in one statement.
 TEST_F(PostgresPlain, MeansTheSameAsTheGeneralWay) {
   const auto store = open();
+  auto* const many = dynamic_cast<store::PostgresStore*>(store.get());
+  ASSERT_NE(many, nullptr);
   warm_up(*store);
   std::mt19937 random(7);
   const auto pick = [&](int below) {
@@ -251,31 +164,42 @@ TEST_F(PostgresPlain, MeansTheSameAsTheGeneralWay) {
     const auto dice = std::mt19937(random());
     const Sync sync = pick(4) == 0 ? Sync::Durable : Sync::Relaxed;
     std::vector<int> answers;
-    for (const std::string space : {"p/", "q/"}) {
+    for (const std::string space : {"p/", "q/", "m/"}) {
       std::mt19937 same = dice;
       auto steps = make(space, same);
       if (space == "q/") steps.push_back(step(Step::Kind::Check, "zz"));
-      const auto answer = store->commit(steps, sync);
+      const std::vector<Step> beside = {step(Step::Kind::Append, "beside/", "x")};
+      const auto answer = space == "m/" ? many->commit_many({{steps, sync}, {beside, sync}}).front()
+                                        : store->commit(steps, sync);
       ASSERT_TRUE(answer) << answer.error().message;
       const auto* conflict = std::get_if<store::Conflict>(&*answer);
       answers.push_back(conflict == nullptr ? -1 : static_cast<int>(conflict->step));
     }
     ASSERT_EQ(answers[0], answers[1]) << round;
+    ASSERT_EQ(answers[0], answers[2]) << round;
     if (answers[0] >= 0) ++conflicts;
     os::pause_for(Millis(2));  // what fires in a millisecond has fired in both
     for (const std::string name : {"a", "b", "c", "d", "e"}) {
-      const auto two = store->read({cat("p/", name), cat("q/", name)})->entries;
-      ASSERT_EQ(two[0].value, two[1].value) << round << name;
-      ASSERT_EQ(two[0].timer.state, two[1].timer.state) << round << name;
-      ASSERT_EQ(two[0].timer.ttl, two[1].timer.ttl) << round << name;
-      ASSERT_EQ(two[0].present(), two[1].present());
-      for (const store::Entry& entry : two) last[entry.key] = entry.version;
+      const auto all = store->read({cat("p/", name), cat("q/", name), cat("m/", name)})->entries;
+      for (const store::Entry& entry : all) {
+        ASSERT_EQ(entry.value, all[0].value) << round << entry.key;
+        ASSERT_EQ(entry.timer.state, all[0].timer.state) << round << entry.key;
+        ASSERT_EQ(entry.timer.ttl, all[0].timer.ttl) << round << entry.key;
+        ASSERT_EQ(entry.present(), all[0].present()) << round << entry.key;
+        last[entry.key] = entry.version;
+      }
     }
   }
   EXPECT_GT(conflicts, 100);
   EXPECT_LT(conflicts, 1400);
   const auto logged = [&](const std::string& prefix) { return store->appended(prefix).value(); };
   EXPECT_EQ(logged("logp/") > 0, logged("logq/") > 0);
+  EXPECT_EQ(logged("logp/") > 0, logged("logm/") > 0);
+  // Both in one transaction: otherwise nothing of the third way was tried.
+  EXPECT_NE(sql("SELECT count(*) > 50 FROM record a, record b WHERE a.xid = b.xid"
+                " AND a.key >= 'logm/' AND a.key < 'logm0'"
+                " AND b.key >= 'beside/' AND b.key < 'beside0'"),
+            "f\n");
 }
 
 // Eight count together: each number is given once, and each leaves one line.

@@ -77,9 +77,15 @@ bool Traffic::goes_on(int more, Millis deadline) const {
 
 void Traffic::crash() {
   fault();
+  write_crash(cat("crash/", faults_));
+}
+
+void Traffic::crashed() { write_crash(cat("crashed/", faults_)); }
+
+void Traffic::write_crash(const std::string& op) {
   History history(folder_.file(kHistory));
   HistoryEvent event;
-  event.op = cat("crash/", faults_);
+  event.op = op;
   event.phase = Phase::Ok;
   event.verb = verbs::kCrash;
   history.write(event);

@@ -80,12 +80,15 @@ class Traffic {
   void fault() { ++faults_; }
   // Of the store: it may forget what it had not made durable. Also a fault. To be called before it.
   void crash();
+  // To be called when it is dead: what it acknowledged between the two may be forgotten as well.
+  void crashed();
 
   // REQUIRES: all faults are healed: what is unknown is settled now.
   Verdict stop();
 
  private:
   Status await_end();
+  void write_crash(const std::string& op);
   CheckOptions options() const;
 
   const TrafficPlan plan_;

@@ -45,6 +45,7 @@ void kill_one(Ground& ground, Traffic& traffic) {
   Server& server = some_server(ground);
   traffic.crash();
   server.kill9();
+  traffic.crashed();
   os::pause_for(Millis(below(400)));
   const auto back = server.start();
   ASSERT_TRUE(back) << back.error().message;

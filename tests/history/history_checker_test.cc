@@ -159,6 +159,25 @@ TEST(HistoryChecker, NamesAReleaseThatWasForgotten) {
   EXPECT_EQ(t.broken(), Names{6});
 }
 
+// It need not be synced (the law, section 3); what was acknowledged after the crash stands.
+TEST(HistoryChecker, LetsACrashForgetAReleaseBeforeIt) {
+  Tale t;
+  t.granted(1, 0);
+  t.released(1, 10);
+  t.crash();
+  t.refused(1);
+  EXPECT_EQ(t.broken(), Names{});
+}
+
+TEST(HistoryChecker, NamesAReleaseAfterTheCrashThatWasForgotten) {
+  Tale t;
+  t.granted(1, 0);
+  t.crash();
+  t.released(1, 10);
+  t.refused(1);
+  EXPECT_EQ(t.broken(), Names{6});
+}
+
 TEST(HistoryChecker, LetsAnUnknownReleaseHaveHappenedOrNot) {
   Tale happened;
   happened.granted(1, 0);

@@ -53,6 +53,10 @@ std::int16_t number_of(const std::optional<TimerState>& demand) {
   return -1;
 }
 
+Error sent_unanswered(const Error& error) {
+  return {Code::UnknownOutcome, cat("the commit was sent and not answered: ", error.message)};
+}
+
 bool changes(const Step& step) {
   return step.kind != Step::Kind::Check && step.kind != Step::Kind::Touch;
 }

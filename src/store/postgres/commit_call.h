@@ -23,6 +23,10 @@ constexpr const char* kCommitSql =
     "SELECT conflict, had, judged_at, given, revision, mark, marked, own_xid FROM"
     " $S.commit($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
 
+// The mark alone, as commit() tells it; begins an epoch if there is none.
+constexpr const char* kMarkSql =
+    "SELECT pg_relation_filenode('$S.record'::regclass)::bigint << 32 | $S.current_epoch()";
+
 struct CommitResult {
   CommitAnswer answer;
   std::optional<std::int64_t> mark;
@@ -37,6 +41,9 @@ std::int16_t number_of(const std::optional<TimerState>& demand);  // -1: none
 bool changes(const Step& step);                                   // more than a timer
 // By key; of one key the step that writes first, so that its row is locked for that at once.
 std::vector<std::size_t> in_key_order(const std::vector<Step>& steps);
+
+// The server may have done it.
+Error sent_unanswered(const Error& error);
 
 Result<CommitResult> commit_result(const Rows& rows, const std::vector<Step>& steps);
 

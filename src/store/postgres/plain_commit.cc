@@ -315,11 +315,16 @@ std::string shape_of(const std::vector<PlainStep>& steps, const PlainSettings& s
   return out;
 }
 
-std::string two_digits(std::size_t place) {
-  return {static_cast<char>('0' + place / 10), static_cast<char>('0' + place % 10)};
+}  // namespace
+
+std::string append_head(std::string_view prefix, std::int32_t epoch) {
+  const std::string digits = std::to_string(epoch);
+  return cat(prefix, std::string(digits.size() < 5 ? 5 - digits.size() : 0, '0'), digits);
 }
 
-}  // namespace
+std::string append_tail(std::size_t place) {
+  return {static_cast<char>('0' + place / 10), static_cast<char>('0' + place % 10)};
+}
 
 const Statement* PlainStatements::of(const std::vector<PlainStep>& steps,
                                      const PlainSettings& settings) {
@@ -344,9 +349,7 @@ Params plain_params(const std::vector<PlainStep>& steps, const PlainSettings& se
     const Step& step = *s.step;
     if (changes(step)) changed.emplace_back(step.key);
     if (s.way == Way::Added) {
-      const std::string digits = std::to_string(epoch);
-      const std::string zeros(digits.size() < 5 ? 5 - digits.size() : 0, '0');
-      out.bytes(cat(step.key, zeros, digits)).bytes(two_digits(s.place)).bytes(step.value);
+      out.bytes(append_head(step.key, epoch)).bytes(append_tail(s.place)).bytes(step.value);
       continue;
     }
     out.bytes(step.key);
@@ -362,29 +365,36 @@ Params plain_params(const std::vector<PlainStep>& steps, const PlainSettings& se
   return out;
 }
 
+Committed plain_committed(const std::vector<Step>& steps, std::int64_t now,
+                          const PlainNumbers& numbers) {
+  Committed done;
+  const bool changing = std::ranges::any_of(steps, changes);
+  if (changing) done.revision = static_cast<std::uint64_t>(numbers.revision);
+  for (const Step& step : steps) {
+    const bool kept = step.kind == Kind::Check || step.kind == Kind::Touch;
+    const bool made = step.kind == Kind::Set;
+    done.versions.push_back(kept ? step.version : made ? static_cast<Version>(numbers.given) : 0);
+    done.granted_ttl.push_back(step.ttl);
+  }
+  done.store_wall = wall_from_ms(now / 1000);
+  done.store_time = std::chrono::microseconds(now);
+  return done;
+}
+
 namespace {
 
 Result<Committed> plainly_committed(const Rows& rows, const std::vector<Step>& steps) {
   const auto now = rows.instant(0, at(Column::Now));
   if (!now) return now.error();
-  Committed done;
-  Version given = 0;
+  PlainNumbers numbers;
   if (std::ranges::any_of(steps, changes)) {
     const auto revision = rows.bigint(0, at(Column::Revision));
     const auto version = rows.bigint(0, at(Column::Given));
     if (!revision) return revision.error();
     if (!version) return version.error();
-    done.revision = static_cast<std::uint64_t>(*revision);
-    given = static_cast<Version>(*version);
+    numbers = {.given = *version, .revision = *revision};
   }
-  for (const Step& step : steps) {
-    const bool kept = step.kind == Kind::Check || step.kind == Kind::Touch;
-    done.versions.push_back(kept ? step.version : step.kind == Kind::Set ? given : 0);
-    done.granted_ttl.push_back(step.ttl);
-  }
-  done.store_wall = wall_from_ms(*now / 1000);
-  done.store_time = std::chrono::microseconds(*now);
-  return done;
+  return plain_committed(steps, *now, numbers);
 }
 
 }  // namespace

@@ -58,6 +58,19 @@ class PlainStatements {
 
 Params plain_params(const std::vector<PlainStep>& steps, const PlainSettings& settings);
 
+// The key of an appended record is its prefix and epoch, the transaction's number, and its place.
+std::string append_head(std::string_view prefix, std::int32_t epoch);
+std::string append_tail(std::size_t place);  // REQUIRES: below 100
+
+// What the server gave to a commit that was done.
+struct PlainNumbers {
+  std::int64_t given = 0;  // the version
+  std::int64_t revision = 0;
+};
+// `now` in microseconds since 1970. REQUIRES: the steps have a plain way.
+Committed plain_committed(const std::vector<Step>& steps, std::int64_t now,
+                          const PlainNumbers& numbers);
+
 // Nothing: the mark no longer holds, and nothing was done.
 Result<std::optional<CommitResult>> plain_result(const Rows& rows, const std::vector<Step>& steps);
 

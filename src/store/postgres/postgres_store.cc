@@ -4,6 +4,8 @@
 
 #include "base/text.h"
 #include "store/postgres/commit_call.h"
+#include "store/postgres/many_commit.h"
+#include "store/postgres/reading.h"
 #include "store/postgres/renewal.h"
 #include "store/postgres/schema.h"
 #include "store/steps.h"
@@ -19,10 +21,6 @@ using postgres::Statement;
 Statement statement(const Settings& settings, std::string name, std::string_view sql) {
   return {.name = std::move(name), .sql = settings.sql(sql)};
 }
-
-constexpr const char* kRead =
-    "SELECT t.now, r.key, r.value, r.version, r.at, r.fires_at, r.ttl_ms"
-    " FROM (SELECT clock_timestamp() AS now) t LEFT JOIN $S.record r ON r.key = ANY ($1)";
 
 // What the statements and functions use, no more: a role that was granted just that is well.
 constexpr const char* kRights =
@@ -44,91 +42,21 @@ constexpr const char* kRights =
     "  WHERE c.oid = '$S.record'::regclass), 'USAGE')"
     "  AND has_table_privilege('public', '$S.record', 'INSERT, UPDATE, DELETE')";
 
-// An appended record is shown when every transaction with a lower number has ended: none can then
-// appear before it. Those of an earlier epoch have all ended.
-std::string scan_sql(std::string_view order) {
-  return cat(
-      "SELECT t.now, r.key, r.value, r.version, r.at, r.fires_at, r.ttl_ms"
-      " FROM (SELECT clock_timestamp() AS now,"
-      " txid_snapshot_xmin(txid_current_snapshot()) AS lowest,"
-      " (SELECT m.epoch FROM $S.meta m) AS epoch) t"
-      " LEFT JOIN LATERAL (SELECT * FROM $S.record s WHERE s.key >= $1 AND s.key < $2"
-      " AND s.key <> $3 AND (s.xid IS NULL OR s.xid < t.lowest OR s.epoch < t.epoch)"
-      " ORDER BY s.key ",
-      order, " LIMIT $4) r ON true");
-}
-
-// Counted by the numbers of the first and the last: counting rows would read them all.
-constexpr const char* kAppended =
-    "SELECT coalesce((SELECT r.nth FROM $S.record r WHERE r.key >= $1 AND r.key < $2"
-    " ORDER BY r.key DESC LIMIT 1) - (SELECT r.nth FROM $S.record r WHERE r.key >= $1"
-    " AND r.key < $2 ORDER BY r.key LIMIT 1) + 1, 0)";
-
-enum ReadColumn { kNow, kKey, kValue, kVersion, kAt, kFiresAt, kTtl, kReadColumns };
-
-Result<Timer> timer_of(const Rows& rows, int row, std::int64_t now) {
-  if (rows.is_null(row, kFiresAt)) return Timer{};
-  const auto at = rows.instant(row, kAt);
-  const auto fires = rows.instant(row, kFiresAt);
-  const auto ttl = rows.bigint(row, kTtl);
-  if (!at) return at.error();
-  if (!fires) return fires.error();
-  if (!ttl) return ttl.error();
-  // The clock may have been set back: never beyond what the record has seen.   G4
-  const std::chrono::microseconds left(*fires - std::max(now, *at));
-  return Timer{.state = left.count() > 0 ? TimerState::Running : TimerState::Fired,
-               .remaining = std::min(std::chrono::ceil<Millis>(left), Millis(*ttl)),
-               .ttl = Millis(*ttl)};
-}
-
-Result<Entry> entry_of(const Rows& rows, int row, std::int64_t now) {
-  auto key = rows.bytes(row, kKey);
-  auto value = rows.bytes(row, kValue);
-  const auto version = rows.bigint(row, kVersion);
-  auto timer = timer_of(rows, row, now);
-  if (!key) return key.error();
-  if (!value) return value.error();
-  if (!version) return version.error();
-  if (!timer) return timer.error();
-  if (*version <= 0) return unavailable("the server's answer is damaged: a version below one");
-  return Entry{.key = std::move(*key),
-               .value = std::move(*value),
-               .version = static_cast<Version>(*version),
-               .timer = *timer};
-}
-
-// The rows as they came.
-Result<Reading> reading_of(const Rows& rows) {
-  if (auto ok = rows.expect_columns(kReadColumns); !ok) return ok.error();
-  const auto now = rows.instant(0, kNow);
-  if (!now) return now.error();
-  Reading out;
-  out.store_wall = wall_from_ms(*now / 1000);
-  out.store_time = std::chrono::microseconds(*now);
-  for (int row = 0; row < rows.count(); ++row) {
-    if (rows.is_null(row, kKey)) continue;  // there was none: the row carries the time alone
-    auto entry = entry_of(rows, row, *now);
-    if (!entry) return entry.error();
-    out.entries.push_back(std::move(*entry));
-  }
-  return out;
-}
-
 bool holds(const Step& step, const Entry& entry) {
   if (step.expect == Expect::Absent && entry.present()) return false;
   if (step.expect == Expect::Seen && step.version != entry.version) return false;
   return !step.demand || *step.demand == entry.timer.state;
 }
 
-Error unknown(const Error& error) {
-  return {Code::UnknownOutcome, cat("the commit was sent and not answered: ", error.message)};
-}
+Error unknown(const Error& error) { return postgres::sent_unanswered(error); }
 
-// Nothing of it was done, and the same may well succeed now.
+// Nothing of it was done, and the same may well succeed now, the general way.
 bool worth_another(const postgres::Fault& fault, bool plainly) {
-  // 23505: a record appeared that was to be made; the function says STR01.
-  return fault.certain && (fault.state == "STR01" || fault.state == "40001" ||
-                           fault.state == "40P01" || (plainly && fault.state == "23505"));
+  // 23505: a record appeared that was to be made; the function says STR01. 22012: what renewal.cc
+  // judged last did not hold.
+  const bool stated = plainly && (fault.state == "23505" || fault.state == "22012");
+  return fault.certain &&
+         (stated || fault.state == "STR01" || fault.state == "40001" || fault.state == "40P01");
 }
 
 }  // namespace
@@ -136,16 +64,27 @@ bool worth_another(const postgres::Fault& fault, bool plainly) {
 PostgresStore::PostgresStore(Settings settings, const Clock& clock)
     : settings_(std::move(settings)),
       clock_(clock),
-      read_(statement(settings_, "stint_read", kRead)),
-      scan_(statement(settings_, "stint_scan", scan_sql("ASC"))),
-      scan_back_(statement(settings_, "stint_scan_back", scan_sql("DESC"))),
+      read_(statement(settings_, "stint_read", postgres::kReadSql)),
+      scan_(statement(settings_, "stint_scan", postgres::scan_sql("ASC"))),
+      scan_back_(statement(settings_, "stint_scan_back", postgres::scan_sql("DESC"))),
       commit_(statement(settings_, "stint_commit", postgres::kCommitSql)),
       renewal_(statement(settings_, "stint_renewal", postgres::kRenewalSql)),
       wake_(statement(settings_, "stint_wake", "SELECT $S.wake($1, $2)")),
-      appended_(statement(settings_, "stint_appended", kAppended)),
+      appended_(statement(settings_, "stint_appended", postgres::kAppendedSql)),
       revision_(statement(settings_, "stint_revision", "SELECT s.last_value FROM $S.revision s")),
+      many_(statement(settings_, "stint_many", postgres::many_sql(false))),
+      many_relaxed_(statement(settings_, "stint_many_relaxed", postgres::many_sql(true))),
+      mark_(statement(settings_, "stint_mark", postgres::kMarkSql)),
       plain_(settings_),
-      pool_(settings_, clock) {}
+      pool_(settings_, clock),
+      // More lanes mean smaller batches: with 32 threads on two processors three of each did a
+      // quarter less.
+      reads_({.alone = [this](ReadTask& task) { task.answer = read_alone(task.keys); },
+              .together = [this](const auto& tasks) { read_together(tasks); },
+              .lanes = 2}),
+      commits_({.alone = [this](CommitTask& task) { task.answer = commit_alone(task); },
+                .together = [this](const auto& tasks) { commit_together(tasks); },
+                .lanes = 1}) {}
 
 PostgresStore::~PostgresStore() = default;
 
@@ -287,20 +226,19 @@ Result<std::vector<Finding>> PostgresStore::examine() {
 }
 
 Result<Reading> PostgresStore::read(const std::vector<std::string>& keys) {
+  ReadTask task{.keys = keys};
+  reads_.run(task);
+  return std::move(*task.answer);
+}
+
+Result<Reading> PostgresStore::read_alone(const std::vector<std::string>& keys) {
   const std::vector<std::string_view> views(keys.begin(), keys.end());
   auto rows = ask(read_, Params().byte_arrays(views));
   if (!rows) return rows.error();
-  auto reading = reading_of(*rows);
+  auto reading = postgres::reading_of(*rows);
   if (!reading) return reading.error();
-  std::vector<Entry> found = std::move(reading->entries);
-  std::ranges::sort(found, {}, &Entry::key);
-  reading->entries.clear();
-  reading->entries.reserve(keys.size());
-  for (const std::string& key : keys) {
-    const auto at = std::ranges::lower_bound(found, key, {}, &Entry::key);
-    reading->entries.push_back(at == found.end() || at->key != key ? Entry{} : *at);
-    reading->entries.back().key = key;
-  }
+  std::ranges::sort(reading->entries, {}, &Entry::key);
+  reading->entries = postgres::picked(reading->entries, keys);
   return reading;
 }
 
@@ -316,7 +254,7 @@ Result<Reading> PostgresStore::scan(const ScanRange& range) {
   params.bigint(static_cast<std::int64_t>(std::min(range.limit, kMost)));
   auto rows = ask(back ? scan_back_ : scan_, params);
   if (!rows) return rows.error();
-  return reading_of(*rows);
+  return postgres::reading_of(*rows);
 }
 
 // A commit that writes nothing needs no lock: one reading is of one moment.
@@ -341,12 +279,17 @@ Result<CommitAnswer> PostgresStore::commit(const std::vector<Step>& steps, Sync 
   if (auto ok = check_sizes(steps); !ok) return ok.error();
   const auto only_checks = [](const Step& step) { return step.kind == Step::Kind::Check; };
   if (std::ranges::all_of(steps, only_checks)) return check(steps);
-  const MonoTime until = deadline();
+  CommitTask task{.steps = steps, .sync = sync, .until = deadline()};
+  commits_.run(task);
+  return std::move(*task.answer);
+}
+
+Result<CommitAnswer> PostgresStore::commit_alone(const CommitTask& task) {
   for (bool plainly = true;; plainly = false) {
-    auto answer = commit_once(steps, sync, until, plainly);
+    auto answer = commit_once(task.steps, task.sync, task.until, plainly);
     if (!answer) return answer.error();
     if (*answer) return std::move(**answer);
-    if (clock_.mono() >= until) {
+    if (clock_.mono() >= task.until) {
       return unavailable(cat("others were quicker for ", format_duration(settings_.timeout)));
     }
   }
@@ -389,7 +332,7 @@ Result<std::optional<CommitAnswer>> PostgresStore::commit_once(const std::vector
   auto [rows, way] = send(**loan, steps, sync, until, plainly);
   if (!rows) {
     const postgres::Fault& fault = rows.error();
-    if (worth_another(fault, way == Way::Plain)) return Answer();
+    if (worth_another(fault, way != Way::General)) return Answer();
     return fault.certain ? fault.error : unknown(fault.error);
   }
   auto result = read_result(*rows, steps, way);

@@ -10,8 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "store/many.h"
 #include "store/module.h"
 #include "store/postgres/client.h"
+#include "store/postgres/lanes.h"
 #include "store/postgres/listener.h"
 #include "store/postgres/plain_commit.h"
 #include "store/postgres/pool.h"
@@ -34,6 +36,11 @@ class PostgresStore final : public Store {
   Result<std::uint64_t> revision() override;
   Result<std::vector<Finding>> examine() override;
 
+  // What threads who come together do, for one caller. Not as store::ManyCommits: what does not fit
+  // goes alone after the others, and a row that somebody holds would keep all callers of a server
+  // waiting that batches for them.
+  std::vector<Result<CommitAnswer>> commit_many(const std::vector<Proposal>& proposals);
+
  private:
   Result<Finding> examine_rights();
   PostgresStore(postgres::Settings settings, const Clock& clock);
@@ -43,6 +50,23 @@ class PostgresStore final : public Store {
   // A statement that may be asked again on another connection.
   Result<postgres::Rows> ask(const postgres::Statement& statement, const postgres::Params& params);
   Result<CommitAnswer> check(const std::vector<Step>& steps);
+
+  struct ReadTask {
+    const std::vector<std::string>& keys;
+    std::optional<Result<Reading>> answer = {};
+  };
+  struct CommitTask {
+    const std::vector<Step>& steps;
+    Sync sync = Sync::Durable;
+    MonoTime until{};
+    std::optional<Result<CommitAnswer>> answer = {};
+  };
+  Result<Reading> read_alone(const std::vector<std::string>& keys);
+  void read_together(const std::vector<ReadTask*>& tasks);
+  Result<CommitAnswer> commit_alone(const CommitTask& task);
+  // Answers those that can be done in one statement, or are unknown with it.
+  void commit_together(const std::vector<CommitTask*>& tasks);
+  bool know_mark(postgres::Connection& conn, MonoTime until);
   // Nothing: it was certainly not done, and is worth another try, the general way.
   Result<std::optional<CommitAnswer>> commit_once(const std::vector<Step>& steps, Sync sync,
                                                   MonoTime until, bool plainly);
@@ -73,6 +97,9 @@ class PostgresStore final : public Store {
   const postgres::Statement wake_;
   const postgres::Statement appended_;
   const postgres::Statement revision_;
+  const postgres::Statement many_;
+  const postgres::Statement many_relaxed_;
+  const postgres::Statement mark_;
   Capabilities capabilities_;
   Opening opening_;
   bool relaxed_by_default_ = false;
@@ -82,6 +109,8 @@ class PostgresStore final : public Store {
   std::atomic<std::uint64_t> last_revision_ = 0;
   postgres::Pool pool_;
   std::unique_ptr<postgres::Listener> listener_;
+  postgres::Lanes<ReadTask> reads_;
+  postgres::Lanes<CommitTask> commits_;
 };
 
 }  // namespace stint::store

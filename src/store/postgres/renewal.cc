@@ -3,24 +3,25 @@
 namespace stint::store::postgres {
 namespace {
 
-enum RenewalColumn { kRenewedAt, kRenewalSetting, kRenewalColumns };
+enum RenewalColumn { kRenewedAt, kRenewalHolds, kRenewalColumns };
 
 }  // namespace
 
-// One node locks both rows, in the order of the clauses; then the time is taken, and only then
-// anything is written. Where something does not hold there is no row, and nothing to be synced.
+// One update, as plain as a renewal can be. Where the touched record is not as it was seen, or its
+// timer has fired, there is no row and nothing was done. What is judged after the update, and so
+// under the row's lock, fails the statement (22012), which undoes it: that the timer still ran then
+// (the update may have waited for who held the row), and that the checked record is as it was seen.
+// `b` is the row as the statement found it: one that was touched meanwhile fails as well.   G3
 const char* const kRenewalSql =
-    "WITH g AS MATERIALIZED (SELECT n.now FROM (SELECT a.version AS touched, a.at, a.fires_at,"
-    " o.version AS checked FROM $S.record a, $S.record o WHERE a.key = $1 AND o.key = $2"
-    " FOR UPDATE OF a FOR KEY SHARE OF o) q,"
-    " LATERAL (SELECT clock_timestamp() AS now, q.touched) n"
-    " WHERE q.touched = $3 AND q.checked = $4 AND greatest(n.now, q.at) < q.fires_at),"
-    " u AS (UPDATE $S.record r SET at = g.now, fires_at = g.now"
-    " + greatest(r.fires_at - greatest(g.now, r.at), $5 * interval '1 millisecond'),"
-    " ttl_ms = CASE WHEN r.fires_at - greatest(g.now, r.at) > $5 * interval '1 millisecond'"
-    " THEN r.ttl_ms ELSE $5 END FROM g WHERE r.key = $1)"
-    " SELECT g.now, CASE WHEN g.now IS NULL THEN set_config('synchronous_commit', 'off', true) END"
-    " FROM (SELECT 1) one LEFT JOIN g ON true";
+    "UPDATE $S.record r SET at = clock_timestamp(), fires_at = clock_timestamp()"
+    " + greatest(r.fires_at - greatest(clock_timestamp(), r.at), $5 * interval '1 millisecond'),"
+    " ttl_ms = CASE WHEN r.fires_at - greatest(clock_timestamp(), r.at) > $5 * interval"
+    " '1 millisecond' THEN r.ttl_ms ELSE $5 END"
+    " WHERE r.key = $1 AND r.version = $3 AND greatest(clock_timestamp(), r.at) < r.fires_at"
+    " RETURNING r.at, 1 / CASE WHEN (SELECT o.version = $4"
+    " AND greatest(clock_timestamp(), b.at) < b.fires_at"
+    " FROM $S.record b, $S.record o WHERE b.key = $1 AND o.key = $2 FOR KEY SHARE OF o)"
+    " THEN 1 ELSE 0 END";
 
 std::optional<Renewal> renewal_of(const std::vector<Step>& steps) {
   if (steps.size() != 2) return std::nullopt;
@@ -52,8 +53,8 @@ Params renewal_params(const std::vector<Step>& steps, const Renewal& renewal) {
 Result<std::optional<CommitResult>> renewal_result(const Rows& rows,
                                                    const std::vector<Step>& steps) {
   if (auto ok = rows.expect_columns(kRenewalColumns); !ok) return ok.error();
-  if (rows.count() != 1) return unavailable("the server answered with no row, or several");
-  if (rows.is_null(0, kRenewedAt)) return std::optional<CommitResult>();
+  if (rows.count() == 0) return std::optional<CommitResult>();
+  if (rows.count() != 1) return unavailable("the server answered with several rows");
   const auto now = rows.instant(0, kRenewedAt);
   if (!now) return now.error();
   Committed done;

@@ -1,0 +1,150 @@
+// Several commits in one statement of PostgreSQL: each by itself, none waiting for another's rows.
+#include <atomic>
+#include <thread>
+
+#include "os/pause.h"
+#include "tests/fault/postgres_plain_fixture.h"
+
+namespace stint::test::plain_commits {
+namespace {
+
+class PostgresMany : public PostgresPlain {
+ protected:
+  void SetUp() override {
+    PostgresPlain::SetUp();
+    if (IsSkipped()) return;
+    store_ = open();
+    many_ = dynamic_cast<store::PostgresStore*>(store_.get());
+    ASSERT_NE(many_, nullptr);
+    warm_up(*store_);
+    meta_ = version(*store_, "meta/store");
+  }
+  Step meta(store::Version of) const { return seen(step(Step::Kind::Check, "meta/store"), of); }
+  // A commit as a grant makes them: a record, a line, and a check of the store's own record.
+  store::Proposal grant(const std::string& key, store::Version expected, store::Version of_meta) {
+    return {{set(key, "v", expected), step(Step::Kind::Append, "log/", key), meta(of_meta)},
+            Sync::Durable};
+  }
+  int conflict(const Result<store::CommitAnswer>& answer) {
+    EXPECT_TRUE(answer) << answer.error().message;
+    const auto* found = answer ? std::get_if<store::Conflict>(&*answer) : nullptr;
+    return found == nullptr ? -1 : static_cast<int>(found->step);
+  }
+
+  std::unique_ptr<store::Store> store_;
+  store::PostgresStore* many_ = nullptr;
+  store::Version meta_ = 0;
+};
+
+TEST_F(PostgresMany, EachIsDoneOrNotByItself) {
+  const auto answers = many_->commit_many(
+      {grant("a", 0, meta_), grant("b", 17, meta_), grant("c", 0, meta_), grant("k", 0, meta_)});
+  ASSERT_EQ(answers.size(), 4U);
+  EXPECT_TRUE(committed(answers[0]));
+  EXPECT_EQ(conflict(answers[1]), 0) << "it was never there";
+  EXPECT_TRUE(committed(answers[2]));
+  EXPECT_EQ(conflict(answers[3]), 0) << "it is there already";
+  EXPECT_EQ(sql("SELECT string_agg(convert_from(value, 'UTF8'), ' ' ORDER BY key) FROM record"
+                " WHERE key >= 'log/' AND key < 'log0'"),
+            "a c\n");
+  const auto& first = std::get<Committed>(*answers[0]);
+  EXPECT_EQ(first.versions[0], version(*store_, "a"));
+  EXPECT_EQ(first.versions[2], meta_);
+  EXPECT_GT(first.revision, 0U);
+  // Now that all are there: one statement for all of them.
+  const store::Version of_c = version(*store_, "c");
+  const auto again =
+      many_->commit_many({grant("a", version(*store_, "a"), meta_), grant("c", of_c, meta_)});
+  EXPECT_TRUE(committed(again[0]) && committed(again[1]));
+  EXPECT_EQ(sql("SELECT count(DISTINCT xid) FROM (SELECT xid FROM record WHERE key >= 'log/'"
+                " AND key < 'log0' ORDER BY key DESC LIMIT 2) last"),
+            "1\n");
+}
+
+// The floor that a token was counted from must still be the store's.   G1
+TEST_F(PostgresMany, NoneIsDoneOnAnOldWordOfTheStore) {
+  ASSERT_TRUE(committed(store_->commit({set("meta/store", "2", meta_)}, Sync::Durable)));
+  const auto answers = many_->commit_many({grant("a", 0, meta_), grant("b", 0, meta_)});
+  EXPECT_EQ(conflict(answers[0]), 2);
+  EXPECT_EQ(conflict(answers[1]), 2);
+  EXPECT_EQ(version(*store_, "a"), 0U);
+}
+
+// Of two that write one record one is done: they do not travel together.
+TEST_F(PostgresMany, TwoThatWriteOneRecordAreNotBothDone) {
+  const auto answers = many_->commit_many({grant("a", 0, meta_), grant("a", 0, meta_)});
+  EXPECT_TRUE(committed(answers[0]) != committed(answers[1]));
+}
+
+// A timer is judged by the store, in the commit.   G3
+TEST_F(PostgresMany, ATimerThatHasFiredIsNotExtended) {
+  Step make = set("short", "v", 0);
+  make.timer = Step::TimerOp::Start;
+  make.ttl = Millis(1);
+  ASSERT_TRUE(committed(store_->commit({make}, Sync::Relaxed)));
+  ASSERT_TRUE(wait_until(
+      [&] { return store_->read({"short"})->entries.front().timer.state == TimerState::Fired; }));
+  Step extend = seen(step(Step::Kind::Touch, "short"), version(*store_, "short"));
+  extend.timer = Step::TimerOp::Extend;
+  extend.ttl = Millis(60'000);
+  extend.demand = TimerState::Running;
+  const auto answers = many_->commit_many({{{extend}, Sync::Durable}, grant("a", 0, meta_)});
+  EXPECT_EQ(conflict(answers[0]), 0);
+  EXPECT_TRUE(committed(answers[1]));
+  EXPECT_EQ(store_->read({"short"})->entries.front().timer.state, TimerState::Fired);
+}
+
+// A guarded transaction may hold a row for long: whoever does not want that row goes on.
+TEST_F(PostgresMany, NobodyWaitsForAnothersRow) {
+  Held row(*this, "SELECT 1 FROM record WHERE key = 'k' FOR SHARE");
+  std::atomic<bool> all = false;
+  std::thread caller([&] {
+    const auto answers = many_->commit_many(
+        {grant("k", version(*store_, "k"), meta_), grant("a", 0, meta_), grant("b", 0, meta_)});
+    for (const auto& answer : answers) EXPECT_TRUE(committed(answer));
+    all = true;
+  });
+  EXPECT_TRUE(wait_until([&] { return version(*store_, "a") > 0 && version(*store_, "b") > 0; }));
+  EXPECT_FALSE(all);
+  row.end();
+  caller.join();
+}
+
+// The same for threads: those who would wait for the row are more than the lanes.
+TEST_F(PostgresMany, ThreadsWhoWaitForARowDoNotHoldUpTheOthers) {
+  Held row(*this, "SELECT 1 FROM record WHERE key = 'k' FOR SHARE");
+  const store::Version of_k = version(*store_, "k");
+  std::atomic<int> done = 0;
+  std::vector<std::thread> waiting;
+  for (int i = 0; i < 4; ++i) {
+    waiting.emplace_back([&] {
+      EXPECT_TRUE(store_->commit(grant("k", of_k, meta_).steps, Sync::Durable));
+      ++done;
+    });
+  }
+  EXPECT_TRUE(wait_for("row", 4));
+  std::vector<std::thread> others;
+  for (int i = 0; i < 3; ++i) {
+    others.emplace_back([&, i] {
+      EXPECT_TRUE(committed(store_->commit(grant(cat("o", i), 0, meta_).steps, Sync::Durable)));
+    });
+  }
+  for (std::thread& one : others) one.join();
+  EXPECT_EQ(done, 0);
+  row.end();
+  for (std::thread& one : waiting) one.join();
+  EXPECT_EQ(done, 4);
+}
+
+// Whoever waits for a record is woken also by a commit that travelled with others.
+TEST_F(PostgresMany, WakesWhoWaits) {
+  const auto other = open();
+  auto watch = other->watch("b");
+  ASSERT_TRUE(watch);
+  const auto answers = many_->commit_many({grant("a", 0, meta_), grant("b", 0, meta_)});
+  EXPECT_TRUE(committed(answers[0]) && committed(answers[1]));
+  EXPECT_TRUE(os::wait_readable({(*watch)->fd()}, clock_.mono() + Millis(10'000)).front());
+}
+
+}  // namespace
+}  // namespace stint::test::plain_commits
