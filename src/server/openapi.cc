@@ -135,7 +135,9 @@ std::string openapi_document(const std::string& version) {
     paths += cat(paths.empty() ? "" : ",", json_quoted(route.path), ":{", here, "}");
   }
   return cat(
-      R"({"openapi":"3.1.0","info":{"title":"Stint","description":"Leases and fencing tokens over HTTP.","version":)",
+      R"({"openapi":"3.1.0","info":{"title":"Stint","description":"Leases and fencing tokens over)"
+      R"( HTTP. Every operation may answer 503 in the very moment in which the server begins to)"
+      R"( stop.","version":)",
       json_quoted(version), R"(},"security":[{"key":[]}],"paths":{)", paths,
       R"(},"components":{"securitySchemes":{"key":{"type":"http","scheme":"bearer"}},"schemas":)",
       kSchemas, "}}");
