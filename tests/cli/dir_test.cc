@@ -228,7 +228,8 @@ TEST_F(OnADirectory, ALogThatAnotherMachineHasJustMadeIsSeenLateAndNotMissing) {
     EXPECT_EQ(json_field(done.out, "token"), "1") << done.out;
     std::vector<std::size_t> out;
     std::size_t calls = 0;
-    for (const std::string_view line : split(read_text(trace), '\n')) {
+    const std::string traced = read_text(trace);
+    for (const std::string_view line : split(traced, '\n')) {
       if (line.find("openat(") == line.npos) continue;
       ++calls;
       if (line.find("\"log\"") != line.npos) out.push_back(calls);
