@@ -191,9 +191,12 @@ TEST_F(LanesTest, WhatIsSentEarlyDoesNotWaitForTheEndOfTheTurn) {
   const os::Fd client = join();
   say(client, request("{}"));
   EXPECT_EQ(hear(client, answer("{}").size()), answer("{}"));
-  const MutexLock lock(mutex);
-  heard = true;
+  {
+    const MutexLock lock(mutex);
+    heard = true;
+  }
   changed.notify_all();
+  lanes_->stop();  // its thread uses what stands here
 }
 
 TEST_F(LanesTest, ManyAreServedAtATime) {
