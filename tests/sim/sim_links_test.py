@@ -42,7 +42,8 @@ REPLACED = ('stint::os::Fd::', 'stint::os::EventFd::', 'stint::os::make_pipe', '
             'stint::os::real_path', 'stint::os::filesystem_of',
             # os/files.cc and os/program.cc
             'stint::os::read_file', 'stint::os::write_file', 'stint::os::overwrite_file', 'stint::os::rename_file',
-            'stint::os::remove_file', 'stint::os::exists', 'stint::os::may_write', 'stint::os::make_directories',
+            'stint::os::remove_file', 'stint::os::exists', 'stint::os::may_write',
+            'stint::os::is_executable', 'stint::os::make_directories',
             'stint::os::file_id', 'stint::os::FixedFile::', 'stint::os::open_to_read', 'stint::os::open_to_append',
             'stint::os::read_descriptor', 'stint::os::parent_of', 'stint::os::absolute', 'stint::os::without_detours', 'stint::os::run_program',
             'stint::os::own_program',
