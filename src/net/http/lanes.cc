@@ -391,7 +391,8 @@ class Lane final : private Turn {
 };
 
 Result<std::unique_ptr<Lanes>> Lanes::open(std::size_t count, Millis idle_time, TurnHandler& turns,
-                                           const Clock& clock, std::function<void(Moved)> back) {
+                                           const Clock& clock,
+                                           const std::function<void(Moved)>& back) {
   std::unique_ptr<Lanes> out(new Lanes());
   for (std::size_t i = 0; i < count; ++i) {
     auto lane = std::make_unique<Lane>(idle_time, turns, clock, back);

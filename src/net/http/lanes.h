@@ -43,7 +43,7 @@ class Lanes {
   // `back`: takes over what a lane does not serve; any thread. Errors: out of descriptors.
   static Result<std::unique_ptr<Lanes>> open(std::size_t count, Millis idle_time,
                                              TurnHandler& turns, const Clock& clock,
-                                             std::function<void(Moved)> back);
+                                             const std::function<void(Moved)>& back);
   ~Lanes();
   Lanes(const Lanes&) = delete;
   Lanes& operator=(const Lanes&) = delete;
