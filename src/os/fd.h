@@ -56,5 +56,7 @@ Status spare_descriptors(std::size_t count);
 
 // "opening /x: No such file or directory", from errno.
 std::string errno_text(std::string_view doing);
+// Of errno, too: Code::Denied where the user's rights forbid it, else Unavailable.
+Error not_done(std::string_view doing, const std::string& path);
 
 }  // namespace stint::os

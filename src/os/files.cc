@@ -69,19 +69,20 @@ Result<std::string> read_descriptor(int fd, std::size_t most) {
 Result<Fd> open_to_read(const std::string& path) {
   Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (file) return file;
-  const Code code = errno == EACCES || errno == EPERM ? Code::Denied : Code::Unavailable;
-  return Error{code, errno_text(cat("opening ", quoted(path)))};
+  return not_done("opening", path);
 }
 
 Result<Fd> open_to_append(const std::string& path) {
   Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   if (file) return file;
-  const Code code = errno == EACCES || errno == EPERM ? Code::Denied : Code::Unavailable;
-  return Error{code, errno_text(cat("opening ", quoted(path)))};
+  return not_done("opening", path);
 }
 
 bool may_write(const std::string& path) {
-  return ::access(path.c_str(), R_OK | W_OK) == 0 || errno != EACCES;
+  if (::access(path.c_str(), R_OK | W_OK) == 0) return true;
+  if (errno != ENOENT) return errno != EACCES;
+  const std::string folder = std::filesystem::path(path).parent_path();
+  return ::access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) == 0 || errno != EACCES;
 }
 
 bool is_executable(const std::string& path) { return ::access(path.c_str(), X_OK) == 0; }
@@ -97,7 +98,7 @@ Status make_directories(const std::string& path, unsigned mode) {
     if (auto parent = make_directories(parent_of(path), mode); !parent) return parent;
     if (::mkdir(path.c_str(), mode) == 0 || errno == EEXIST) return {};
   }
-  return unavailable(errno_text(cat("making the directory ", quoted(path))));
+  return not_done("making the directory", path);
 }
 
 Status rename_file(const std::string& path, const std::string& new_path) {

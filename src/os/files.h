@@ -25,7 +25,7 @@ Result<Fd> open_to_append(const std::string& path);
 
 // False only if it is known to be missing: one that cannot be looked at may be there.
 bool exists(const std::string& path);
-// False only if the user's rights forbid it.
+// False only if the user's rights forbid it; of a missing one: to make it there.
 bool may_write(const std::string& path);
 // By this user's rights.
 bool is_executable(const std::string& path);

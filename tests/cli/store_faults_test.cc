@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -173,6 +174,46 @@ TEST(ReadOnlyDisk, RefusesAndGoesOnAfterwards) {
   ASSERT_TRUE(disk.remount(false));
   EXPECT_TRUE(stint.held("kept"));
   EXPECT_EQ(stint({"acquire", "r"}).out, "1\n");
+}
+
+// A store of files that belongs to somebody else, or would have to be made where only others may:
+// the same answer on each of them. Root's own right to pass over modes is taken away for it.
+TEST(ForbiddenFiles, AreDeniedOnEveryStoreOfFiles) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to be without its rights";
+  if (find_program("setpriv").empty()) GTEST_SKIP() << "setpriv is not installed";
+  namespace fs = std::filesystem;
+  const Stint stint;
+  const fs::path folder = stint.dir().file("folder");
+  fs::create_directory(folder);
+  const auto expect_denied = [&](const std::string& url) {
+    Command command = stint.command({"acquire", "new", "--store", url});
+    command.argv.insert(command.argv.begin(),
+                        {"setpriv", "--inh-caps=-dac_override,-dac_read_search",
+                         "--bounding-set=-dac_override,-dac_read_search"});
+    const Finished said = run(std::move(command));
+    EXPECT_EQ(said.exit_code, 77) << url << ": " << said.err;
+    EXPECT_EQ(count_lines(said.err), 1) << said.err;
+    EXPECT_EQ(said.out, "");
+  };
+  for (const std::string kind : {"sqlite:", "log:", "dir:"}) {
+    const std::string url = kind + (folder / kind.substr(0, kind.size() - 1)).string();
+    fs::permissions(folder, fs::perms::none);
+    expect_denied(url);
+    fs::permissions(folder, fs::perms::owner_read | fs::perms::owner_exec);
+    expect_denied(url);
+    EXPECT_TRUE(fs::is_empty(folder));
+    fs::permissions(folder, fs::perms::owner_all);
+    ASSERT_EQ(stint({"acquire", "r", "--store", url}).exit_code, 0);
+    fs::permissions(folder, fs::perms::none);
+    expect_denied(url);
+    fs::permissions(folder, fs::perms::owner_all);
+    for (const auto& file : fs::directory_iterator(folder)) {
+      if (file.is_regular_file()) fs::permissions(file, fs::perms::owner_read);
+    }
+    if (kind == "sqlite:") expect_denied(url);
+    fs::remove_all(folder);
+    fs::create_directory(folder);
+  }
 }
 
 TEST(RefusedFileSystem, IsNamed) {

@@ -19,6 +19,8 @@ namespace {
 // Byte of the -shm file that SQLite locks while a process writes (its WAL_WRITE_LOCK).
 constexpr long kWriteLockByte = 120;
 constexpr Millis kNameTheHolderAfter{1000};
+constexpr std::string_view kAnothers =
+    "this user may not write it: a store of files belongs to one user";
 
 MonoTime now() { return os::SystemClock().mono(); }
 
@@ -243,19 +245,21 @@ Error Database::error() const {
       return unavailable(cat("the store ", file, " is locked by ",
                              who.empty() ? "another process" : who, "; gave up waiting"));
     }
-    case SQLITE_READONLY:
-      return unavailable(
-          cat("the store ", file, " cannot be written: it or its directory is read-only"));
+    case SQLITE_READONLY: {
+      const std::string what = cat("the store ", file, " cannot be written: ");
+      if (!os::may_write(path_)) return {Code::Denied, cat(what, kAnothers)};
+      return unavailable(cat(what, "it or its directory is read-only"));
+    }
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
       return unavailable(cat("the store ", file, " is damaged or is not a Stint store (", detail,
                              "); nothing was changed. Restore it from a backup"));
     case SQLITE_FULL: return unavailable(cat("the disk of the store ", file, " is full"));
-    case SQLITE_CANTOPEN:
-      return unavailable(cat("cannot open the store ", file, ": ", detail,
-                             os::may_write(path_) ? ""
-                                                  : "; this user may not write it: a store of "
-                                                    "files belongs to one user"));
+    case SQLITE_CANTOPEN: {
+      const std::string what = cat("cannot open the store ", file, ": ");
+      if (!os::may_write(path_)) return {Code::Denied, cat(what, kAnothers)};
+      return unavailable(cat(what, detail));
+    }
     default: return unavailable(cat("the store ", file, ": ", detail));
   }
 }

@@ -56,7 +56,7 @@ Result<bool> make_complete(const std::string& path) {
   const std::string staged = cat(path, ".", random.id_hex(), ".new");
   {
     const os::Fd file(::open(staged.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-    if (!file) return unavailable(os::errno_text(cat("creating the store ", quoted(path))));
+    if (!file) return os::not_done("creating the store", path);
   }
   const auto build = [&]() -> Status {
     auto db = Database::open(staged, Millis(1000));
@@ -73,7 +73,7 @@ Result<bool> make_complete(const std::string& path) {
   Status made = build();
   const bool won = made && ::link(staged.c_str(), path.c_str()) == 0;
   if (made && !won && errno != EEXIST) {
-    made = unavailable(os::errno_text(cat("creating the store ", quoted(path))));
+    made = os::not_done("creating the store", path);
   }
   for (const char* suffix : {"", "-wal", "-shm", "-journal"}) os::remove_file(staged + suffix);
   if (!made) return made.error();
