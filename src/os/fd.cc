@@ -78,9 +78,4 @@ std::string errno_text(std::string_view doing) {
   return cat(doing, ": ", std::strerror(error));
 }
 
-Error not_done(std::string_view doing, const std::string& path) {
-  const Code code = errno == EACCES || errno == EPERM ? Code::Denied : Code::Unavailable;
-  return {code, errno_text(cat(doing, " ", quoted(path)))};
-}
-
 }  // namespace stint::os

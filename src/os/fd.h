@@ -1,12 +1,14 @@
 // A file descriptor with an owner.
 #pragma once
 
+#include <cerrno>
 #include <cstddef>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "base/result.h"
+#include "base/text.h"
 
 namespace stint::os {
 
@@ -57,6 +59,9 @@ Status spare_descriptors(std::size_t count);
 // "opening /x: No such file or directory", from errno.
 std::string errno_text(std::string_view doing);
 // Of errno, too: Code::Denied where the user's rights forbid it, else Unavailable.
-Error not_done(std::string_view doing, const std::string& path);
+inline Error not_done(std::string_view doing, const std::string& path) {
+  const Code code = errno == EACCES || errno == EPERM ? Code::Denied : Code::Unavailable;
+  return {code, errno_text(cat(doing, " ", quoted(path)))};
+}
 
 }  // namespace stint::os
