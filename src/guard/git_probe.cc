@@ -97,7 +97,12 @@ bool Probe::scratch_fence() {
   os::SystemRandom random;
   const std::string nonce = random.id_hex();
   const std::string ref = cat(target_.fence_prefix, "stint-probe-", nonce.substr(0, 12));
-  const GitRemote at(git_, {.remote = remote(), .url = url_, .ref = ref, .scratch = true});
+  const GitRemote at(git_, {.remote = remote(),
+                            .url = url_,
+                            .ref = ref,
+                            .scratch = true,
+                            .objects_in = {},
+                            .look = target_.look});
   auto made = at.push({.expected = {}, .fence = scratch(nonce, 0), .limit = Git::kShort});
   if (!made || made->fate != PushFate::Landed) {
     tell(Level::Fail, "create",
