@@ -172,6 +172,12 @@ void Probe::hook() {
   }
   switch (found->state) {
     case HookState::Runs:
+      tell(Level::Ok, "locks",
+           found->only_git
+               ? "what a killed git left is cleared by the next push: nothing but git writes refs "
+                 "here, by the word of who installed the hooks"
+               : "what a killed git left is cleared by the next push, unless it died before it was "
+                 "recorded whose that is ('stint guard install --only-git' has these cleared too)");
       return tell(Level::Ok, "hook",
                   "the server itself refuses lower tokens, force, deletion and pushes without a "
                   "fence");
