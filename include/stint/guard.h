@@ -88,6 +88,9 @@ struct PushOptions {
   std::string fence_ref = {};      // where fences are kept there; empty: refs/stint/fence/
   bool seal_commits = false;       // for servers without atomic pushes; not with `once`
   std::chrono::minutes within{5};  // gives up waiting for the server, seal and push together
+  // "always" or "never": whether the server's refs are looked at after a push that it told as done;
+  // empty: over ssh and HTTP, where it may be a forge with machinery around git.
+  std::string look = {};
 };
 
 struct PushedTarget {

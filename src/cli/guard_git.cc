@@ -31,6 +31,7 @@ int git_install(Session& session) {
     if (!prefix) return session.fail(prefix.error());
     options.fence = guard::fence_ref(*prefix, *resource);
   }
+  options.only_git = words.has("--only-git");
   auto done = guard::install_hook(options);
   if (!done) return session.fail(done.error());
   if (session.json()) {
@@ -40,7 +41,8 @@ int git_install(Session& session) {
                                                  {"already", done->already},
                                                  {"chained", done->chained},
                                                  {"core_fsync", done->fsync},
-                                                 {"bound", done->unbound.empty()}}));
+                                                 {"bound", done->unbound.empty()},
+                                                 {"only_git", done->only_git}}));
     return kDone;
   }
   session.say(done->already ? cat("the hook was there already: ", printable(done->path))
@@ -48,6 +50,8 @@ int git_install(Session& session) {
   if (done->chained) session.say("the hook that was there before is kept, and runs first");
   session.say(cat("core.fsync is ", printable(done->fsync),
                   ": a fence survives a power cut (needs git 2.36 or newer on the server)"));
+  if (done->only_git)
+    session.say("by your word nothing but git writes refs there: locks of killed ones are cleared");
   for (const std::string& pattern : done->unbound) {
     session.say(cat("any resource's lease opens ", printable(pattern),
                     "; bind it: stint guard install ", quoted(options.repository),

@@ -89,6 +89,11 @@ Result<guard::GitPush> request_of(Session& session) {
       return invalid(cat("--fallback ", quoted(*fallback), " is not known: seal-commit"));
     where->target.fallback = guard::GitFallback::SealCommit;
   }
+  if (const auto look = words.value("--look")) {
+    const auto parsed = guard::parse_look(*look);
+    if (!parsed) return invalid(cat("--look ", quoted(*look), " is not known: always or never"));
+    where->target.look = *parsed;
+  }
   return guard::GitPush{.pass = std::move(*pass),
                         .target = std::move(where->target),
                         .source = std::move(where->source),
@@ -136,7 +141,7 @@ int push_command(Session& session) {
   return kDone;
 }
 
-constexpr std::array<Option, 9> kPushOptions = {{
+constexpr std::array<Option, 10> kPushOptions = {{
     kResourceOption,
     kTokenOption,
     kModeOption,
@@ -148,6 +153,9 @@ constexpr std::array<Option, 9> kPushOptions = {{
     {"--fallback", "HOW",
      "seal-commit: for servers without atomic pushes, seal with empty commits on the branch; not "
      "with --mode once"},
+    {"--look", "HOW",
+     "always, never: whether to look at the server's refs after a push that it told as done "
+     "(default: over ssh and HTTP, where it may be a forge with machinery around git)"},
     {"--timeout", "D",
      "give up waiting for the server after this long, seal and push together (default 5m)"},
     {"--dry-run", "", "decide, and push nothing"},

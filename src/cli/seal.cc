@@ -224,11 +224,16 @@ constexpr std::array<std::string_view, 5> kGuardExamples = {
     "stint guard install postgres://admin@db.example/blog",
     "stint guard protect postgres://admin@db.example/blog posts --resource blog-repo",
     "stint guard uninstall @/etc/stint/blog-database-url"};
-constexpr std::array<Option, 4> kGuardOptions = {
+constexpr std::array<Option, 5> kGuardOptions = {
     {{"--resource", "R",
       "protect, install: whose token a table's writes must show; of PATH.git: whose fence"},
      {"--fence-ref", "PREFIX",
       "install PATH.git: where pushes keep their fences, if not in refs/stint/fence/"},
+     {"--only-git", "",
+      "install PATH.git: your word that whatever writes refs there is git, runs on that machine "
+      "and "
+      "is seen in /proc from its hooks; then locks of killed ones are cleared that nobody "
+      "recorded"},
      kUnprotectOption,
      kBranchOption}};
 

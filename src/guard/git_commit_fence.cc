@@ -63,8 +63,14 @@ Result<PushEnd> push_branch(const Git& git, const BranchPlace& place, const std:
   out.talk = std::move(end->talk);
   out.fate =
       fate_of_push(end->exit_code, parse_porcelain(end->out), out.talk, place.branch, &out.why);
+  const GitRemote remote(git, {.remote = place.remote,
+                               .url = place.url,
+                               .ref = place.branch,
+                               .scratch = false,
+                               .objects_in = {},
+                               .look = place.look});
+  remote.look_at(out, {{oid, place.branch}}, pushed_to(end->out));
   if (out.fate == PushFate::Unknown) {
-    const GitRemote remote(git, {.remote = place.remote, .url = place.url, .ref = place.branch});
     auto now = remote.oid_at_server(place.branch);
     if (now && *now == oid) out.fate = PushFate::Landed;  // a read that shows the effect
   }
@@ -177,7 +183,8 @@ Result<GitPushed> push_unfenced(const GitPush& push, const std::string& oid, Ref
                 .oid = oid,
                 .warned = std::move(warned)};
   if (push.dry_run) return out;
-  auto end = push_branch(git, {push.target.remote, *url, push.target.branch}, oid, {});
+  auto end =
+      push_branch(git, {push.target.remote, *url, push.target.branch, push.target.look}, oid, {});
   if (!end) return end.error();
   if (push.tell) push.tell(end->talk);
   if (end->fate == PushFate::Landed) return out;
@@ -191,7 +198,7 @@ Result<GitPushed> push_over_seals(const GitPush& push, const std::string& oid) {
   const Git git = Git::in(push.folder);
   auto url = push_url(git, push.target);
   if (!url) return url.error();
-  const BranchPlace place{push.target.remote, *url, push.target.branch};
+  const BranchPlace place{push.target.remote, *url, push.target.branch, push.target.look};
   const std::string name = canonical_git(push.target, *url);
   auto seal = highest_seal(git, oid, push.pass.resource);
   if (!seal) return seal.error();

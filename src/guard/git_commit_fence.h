@@ -20,6 +20,7 @@ struct BranchPlace {
   std::string remote;  // what git is told
   std::string url;     // where it is read
   std::string branch;  // "refs/heads/main"
+  GitLook look = GitLook::ByServer;
 };
 
 std::string seal_message(const GitFence& fence);

@@ -98,6 +98,12 @@ std::vector<std::string> unbound_patterns(const Git& git) {
   return out;
 }
 
+bool says_only_git(const HookPlace& place) {
+  auto now = place.git.run({"config", "--file", cat(place.repository, "/config"), "--type=bool",
+                            "--get", "stint.onlygit"});
+  return now && trim(now->out) == "true";
+}
+
 // Whether git runs it can only be tried: in a transaction that the hook refuses, and that ends
 // without a commit in any case.
 Result<HookState> try_hook(const HookPlace& place) {
@@ -174,6 +180,7 @@ Result<HookFound> look_at_hook(const std::string& repository) {
   const HookFile& hook = place->refuses;
   HookFound out{.state = HookState::None, .path = hook.path};
   out.unbound = unbound_patterns(place->git);
+  out.only_git = says_only_git(*place);
   const auto text = os::read_file(hook.path);
   if (!text || !is_ours(*text)) {
     const auto usual = os::read_file(cat(place->repository, "/hooks/reference-transaction"));
@@ -206,6 +213,11 @@ Result<HookInstalled> install_hook(const HookOptions& options) {
     *changed |= !now || *now != options.prefix;
     if (auto ok = set(place->git, {"stint.fenceref", options.prefix}); !ok) return ok.error();
   }
+  out.only_git = says_only_git(*place);
+  if (options.only_git && !out.only_git) {
+    if (auto ok = set(place->git, {"stint.onlygit", "true"}); !ok) return ok.error();
+    out.only_git = *changed = true;
+  }
   out.unbound = unbound_patterns(place->git);
   const auto is_chained = [&] {
     return os::exists(place->refuses.before) || os::exists(place->clears.before);
@@ -237,7 +249,7 @@ Result<HookRemoved> uninstall_hook(const std::string& repository) {
     out.was_there |= *was_there;
   }
   if (!out.was_there) return out;
-  for (const char* key : {"stint.guarded", "stint.descends", "stint.fenceref"}) {
+  for (const char* key : {"stint.guarded", "stint.descends", "stint.fenceref", "stint.onlygit"}) {
     if (auto end = place->git.run({"config", "--unset-all", key}); !end) return end.error();
   }
   return out;

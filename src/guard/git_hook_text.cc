@@ -10,7 +10,7 @@ namespace {
 //   stint.fenceref  the prefix of fences; default refs/stint/fence/
 //   stint.descends  "NEW OLD", any number: generations that an operator has declared to follow
 constexpr std::string_view kRefusingHead = R"HOOK(#!/bin/sh
-# stint-guard-hook 3
+# stint-guard-hook 4
 # Refuses whatever would write to a guarded branch without a fence that is at least as high as the one
 # that stands, or would lower, force or delete a fence. Installed and removed by
 # 'stint guard install' and 'stint guard uninstall'; do not edit.
@@ -36,7 +36,8 @@ begin_record() {
     *receive-pack*) receives=yes ;;
   esac
   here && look "$PPID" || return
-  record=$locks/$h_name.$PPID.$p_start
+  git_start=$p_start
+  record=$locks/$h_name.$PPID.$git_start
   [ -d "$locks" ] || mkdir -p "$locks" || return
   mkdir "$record" && look $$ && echo "$$ $p_start" >"$record/hook"
 }
@@ -45,7 +46,12 @@ note_lock() { # PATH
   [ $count -gt 0 ] || begin_record || return
   count=$((count + 1))
   [ $count -le 50 ] || return
-  echo "$count $1" >>"$record/names" && ln "$common/$1" "$record/$count"
+  ln "$common/$1" "$record/$count" || return
+  # First the link, then the look: while our git lives nobody clears its lock, so that was it.
+  list=late
+  look "$PPID" && [ "$p_start" = "$git_start" ] && [ "$p_state" != Z ] && [ "$p_state" != X ] &&
+    list=names
+  echo "$count $1" >>"$record/$list"
 }
 # Only locks that are sure to be our git's own: it names the ref, and what is in the lock is what it
 # writes. Who packs refs has not locked those that it names: what stands there is another's.

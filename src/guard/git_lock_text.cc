@@ -10,12 +10,12 @@ namespace {
 // BOOT.PIDNS.TIMENS.PID.START, and who clears up after a dead one adds ".by." and its own name.
 constexpr std::string_view kLockWords = R"HOOK(
 # ---- whose locks these are
-# Sets p_state and p_start: a number alone may since be another process's.
+# Sets p_state, p_parent and p_start: a number alone may since be another process's.
 look() { # PID
   { IFS= read -r p_line <"/proc/$1/stat"; } 2>/dev/null || return 1
   set -- ${p_line##*) }
   [ $# -ge 20 ] || return 1
-  p_state=$1
+  p_state=$1 p_parent=$2
   shift 19
   p_start=$1
 }
@@ -31,7 +31,7 @@ locks=$common/stint/locks
 )HOOK";
 
 constexpr std::string_view kClearingHead = R"HOOK(#!/bin/sh
-# stint-guard-hook 3
+# stint-guard-hook 4
 # Clears away the locks of git processes that were killed here, where it is sure that they are theirs:
 # else the next push would find them. Refuses nothing. Installed and removed by 'stint guard install'
 # and 'stint guard uninstall'; do not edit.
@@ -82,39 +82,47 @@ being_made() { # RECORD
   { read -r w_pid w_start <"$1/hook"; } 2>/dev/null || return 1
   ! is_dead
 }
-# Run by a process of its own, which is the one that removes: RECORD COMMON HERE. Only one gets the
-# record by its rename, and nobody else does so again before that one is dead. So what it compared
-# is still what it removes.
+# Run by a process of its own, which is the one that removes: RECORD COMMON HERE LATE. Only one gets
+# the record by its rename, and nobody else does so again before that one is dead. So what it
+# compared is still what it removes. LATE: also what was linked when its git was dead already.
 take='
   { IFS= read -r line </proc/self/stat; } 2>/dev/null || exit 0
   common=$2
   record=${1%.by.*}
   here=$3
   from=$1
+  late=$4
   set -- ${line##*) }
   [ $# -ge 20 ] || exit 0
   shift 19
   mine=$record.by.$here.$$.$1
   mv "$from" "$mine" 2>/dev/null || exit 0
   set --
-  if [ -f "$mine/names" ]; then
+  for list in names $late; do
+    [ -f "$mine/$list" ] || continue
     while read -r n path; do
       [ "$common/$path" -ef "$mine/$n" ] || continue
       echo "stint: cleared $path: the git process that had made it is dead" >&2
       set -- "$@" "$common/$path"
-    done <"$mine/names"
-  fi
+    done <"$mine/$list"
+  done
   [ $# -eq 0 ] || exec rm -f -- "$@"
   exec rm -rf -- "$mine"
 '
 here || return
+)HOOK";
+
+constexpr std::string_view kTelling = R"HOOK(
 # The second time removes the record itself; a third is for one whose remover was killed.
 for round in 1 2 3; do
   for record in "$locks"/*; do
     [ -d "$record" ] || continue
     answerable "${record##*/}" && is_dead || continue
     case "$record" in *.by.*) ;; *) being_made "$record" && continue ;; esac
-    sh -c "$take" stint "$record" "$common" "$h_name" </dev/null
+    # Where orphans are cleared, what stands there when its git is dead may be another's already.
+    late=
+    [ ! -f "$record/late" ] || only_git || late=late
+    sh -c "$take" stint "$record" "$common" "$h_name" $late </dev/null
   done
 done
 
@@ -132,8 +140,10 @@ tell() { # LOCK
     fi
     return
   done
-  echo "stint: lock: $1 stands since $(date -r "$common/$1" '+%F %T %z' 2>/dev/null), and it is not" \
-    "known whose it is; whoever runs this server removes it once no git is at work there" >&2
+  why="and it is not known whose it is"
+  ! only_git || ! clear_orphan "$1" || return 0
+  echo "stint: lock: $1 stands since $(date -r "$common/$1" '+%F %T %z' 2>/dev/null), $why;" \
+    "whoever runs this server removes it once no git is at work there" >&2
 }
 read -r head 2>/dev/null <"$common/HEAD"
 n=0
@@ -157,7 +167,8 @@ printf '%s\n' "$updates" | "$before" "$@"
 std::string_view lock_words() { return kLockWords; }
 
 std::string_view clearing_hook_text() {
-  static const std::string text = cat(kClearingHead, kLockWords, kClearing);
+  static const std::string text =
+      cat(kClearingHead, kLockWords, kClearing, orphan_words(), kTelling);
   return text;
 }
 

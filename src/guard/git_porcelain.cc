@@ -62,6 +62,14 @@ std::vector<RefLine> parse_porcelain(std::string_view out) {
   return lines;
 }
 
+std::string_view pushed_to(std::string_view out) {
+  constexpr std::string_view kTo = "To ";
+  for (const std::string_view line : split(out, '\n')) {
+    if (line.starts_with(kTo)) return line.substr(kTo.size());
+  }
+  return {};
+}
+
 const RefLine* find_line(const std::vector<RefLine>& lines, std::string_view ref) {
   const auto found = std::ranges::find(lines, ref, &RefLine::ref);
   return found == lines.end() ? nullptr : &*found;

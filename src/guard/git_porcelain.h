@@ -26,6 +26,9 @@ struct RefLine {
 // Only lines about refs; the rest is left out.
 std::vector<RefLine> parse_porcelain(std::string_view out);
 
+// The URL that the push went to, without a password; empty: it does not say.
+std::string_view pushed_to(std::string_view out);
+
 // Empty: there is none.
 const RefLine* find_line(const std::vector<RefLine>& lines, std::string_view ref);
 

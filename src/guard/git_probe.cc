@@ -97,7 +97,12 @@ bool Probe::scratch_fence() {
   os::SystemRandom random;
   const std::string nonce = random.id_hex();
   const std::string ref = cat(target_.fence_prefix, "stint-probe-", nonce.substr(0, 12));
-  const GitRemote at(git_, {.remote = remote(), .url = url_, .ref = ref, .scratch = true});
+  const GitRemote at(git_, {.remote = remote(),
+                            .url = url_,
+                            .ref = ref,
+                            .scratch = true,
+                            .objects_in = {},
+                            .look = target_.look});
   auto made = at.push({.expected = {}, .fence = scratch(nonce, 0), .limit = Git::kShort});
   if (!made || made->fate != PushFate::Landed) {
     tell(Level::Fail, "create",
@@ -167,6 +172,12 @@ void Probe::hook() {
   }
   switch (found->state) {
     case HookState::Runs:
+      tell(Level::Ok, "locks",
+           found->only_git
+               ? "what a killed git left is cleared by the next push: nothing but git writes refs "
+                 "here, by the word of who installed the hooks"
+               : "what a killed git left is cleared by the next push, unless it died before it was "
+                 "recorded whose that is ('stint guard install --only-git' has these cleared too)");
       return tell(Level::Ok, "hook",
                   "the server itself refuses lower tokens, force, deletion and pushes without a "
                   "fence");

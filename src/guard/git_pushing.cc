@@ -19,7 +19,8 @@ Pushing::Pushing(const GitPush& push, Here here)
                .url = {},
                .ref = ref_,
                .scratch = false,
-               .objects_in = here_.plain ? here_.git_dir : std::string()}) {
+               .objects_in = here_.plain ? here_.git_dir : std::string(),
+               .look = push.target.look}) {
   out_.oid = here_.oid;
   out_.target = cat("git:", push.target.remote, push.target.named ? "/" : "#", push.target.branch);
 }
@@ -193,6 +194,7 @@ Result<PushFate> Pushing::send() {
   if (!end) return end.error();
   if (push_.tell) push_.tell(end->talk);
   why_ = end->why;
+  not_shown_ = end->not_shown;
   last_ = end->oid;
   hook_said_ = words_of_hook(end->talk);
   stopped_by_hook_ = plan.verify && end->fate == PushFate::Unknown && only_git_gave_up(end->talk) &&
@@ -254,7 +256,9 @@ Result<GitPushed> Pushing::run() {
       case PushFate::Unknown: return end_with(*fate);
     }
   }
-  if (unsure_) return not_told("other pushes were in the way every time");
+  if (unsure_)
+    return not_told(not_shown_ ? "so it was at every try"
+                               : "other pushes were in the way every time");
   return always_locked();
 }
 

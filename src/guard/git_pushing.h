@@ -39,6 +39,7 @@ class Pushing {
   enum class Has { Yes, No, Unknown };
   Has branch_has() const;
   Result<GitPushed> end_with(PushFate fate);
+  std::string no_answer() const;
   Error not_told(std::string_view but) const;
   Error always_locked() const;
   Error fault(std::string_view what) const;
@@ -55,7 +56,8 @@ class Pushing {
   bool hinted_ = false;
   bool verified_ = false;
   bool server_known_ = false;
-  bool unsure_ = false;  // a push of ours got no answer, and it is not settled what it did
+  bool unsure_ = false;     // a push of ours got no answer, and it is not settled what it did
+  bool not_shown_ = false;  // told as done, and the server's refs do not show it
   bool stopped_by_hook_ =
       false;               // by git's words only: for ours, once it is known what became of it
   std::string hook_said_;  // by its words only, too

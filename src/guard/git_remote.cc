@@ -116,6 +116,35 @@ RemoteFence GitRemote::parse(GitObject kind, std::string oid, std::string raw) {
   return out;
 }
 
+Result<std::string> GitRemote::url() const {
+  if (!place_.url.empty()) return place_.url;
+  auto end = git_.run({"remote", "get-url", "--push", "--", place_.remote});
+  if (!end) return end.error();
+  return end->ok() ? std::string(trim(end->out)) : place_.remote;
+}
+
+// One question for all of them.
+bool GitRemote::shows(const std::vector<BranchUpdate>& refs) const {
+  const auto from = url();
+  if (!from) return false;
+  std::vector<std::string> words = {"ls-remote", "--", *from};
+  for (const BranchUpdate& ref : refs) words.push_back(ref.ref);
+  const auto end = git_.run(words);
+  if (!end || !end->ok()) return false;
+  const auto lines = split(end->out, '\n');
+  return std::ranges::all_of(refs, [&](const BranchUpdate& ref) {
+    return std::ranges::find(lines, cat(ref.oid, "\t", ref.ref)) != lines.end();
+  });
+}
+
+// What is not seen is not told as done, nor as failed: who pushed settles it.
+void GitRemote::look_at(PushEnd& end, std::vector<BranchUpdate> refs, std::string_view url) const {
+  if (end.fate != PushFate::Landed || !looks_at(place_.look, url) || shows(refs)) return;
+  end.fate = PushFate::Unknown;
+  end.why = std::string(kNotShown);
+  end.not_shown = true;
+}
+
 Result<std::string> GitRemote::oid_at_server(const std::string& ref) const {
   auto end = git_.run({"ls-remote", "--", place_.url, ref});
   // A question that had to be cut off has changed nothing.
@@ -237,6 +266,9 @@ Result<PushEnd> GitRemote::push(const PushPlan& plan) const {
   }
   out.fate =
       fate_of_push(end->exit_code, parse_porcelain(end->out), out.talk, place_.ref, &out.why);
+  std::vector<BranchUpdate> refs = plan.branches;
+  refs.push_back({out.oid, place_.ref});
+  look_at(out, std::move(refs), pushed_to(end->out));
   return out;
 }
 

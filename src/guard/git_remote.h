@@ -7,6 +7,7 @@
 
 #include "guard/git_command.h"
 #include "guard/git_fence.h"
+#include "guard/git_look.h"
 #include "guard/git_porcelain.h"
 
 namespace stint::guard {
@@ -36,10 +37,11 @@ enum class PushFate {
 
 struct PushEnd {
   PushFate fate = PushFate::Unknown;
-  std::string why;   // in git's words
-  std::string talk;  // all that git and the hooks said
-  std::string oid;   // of the fence object that was to be put there
-  std::string raw;   // its bytes
+  std::string why;         // in git's words
+  std::string talk;        // all that git and the hooks said
+  std::string oid;         // of the fence object that was to be put there
+  std::string raw;         // its bytes
+  bool not_shown = false;  // Unknown: told as done, and the refs do not show it
 };
 
 struct PushPlan {
@@ -58,6 +60,7 @@ class GitRemote {
     std::string ref;     // of the fence
     bool scratch = false;
     std::string objects_in = {};  // the git directory where we may put objects; empty: git does
+    GitLook look = GitLook::ByServer;
   };
   GitRemote(Git git, Place place) : git_(std::move(git)), place_(std::move(place)) {}
 
@@ -74,8 +77,11 @@ class GitRemote {
   // What git says of our bytes: a fence that is stored here already.
   static RemoteFence parse(GitObject kind, std::string oid, std::string raw);
 
+  // Where the server may be more than git, Landed is what its refs show.
   // REQUIRES: plan.fence is unlike every fence that ever stood there (its nonce).
   Result<PushEnd> push(const PushPlan& plan) const;
+  // A push that git told as done, to `url`: looked at where that may not be so.
+  void look_at(PushEnd& end, std::vector<BranchUpdate> refs, std::string_view url) const;
   // Takes the fence away if it is `oid`: for the probe's own scratch fence.
   Result<GitEnd> remove(const std::string& oid) const;
 
@@ -86,6 +92,8 @@ class GitRemote {
   };
   Result<Prepared> prepare(const PushPlan& plan) const;
   Result<std::string> object(const std::string& oid) const;
+  Result<std::string> url() const;
+  bool shows(const std::vector<BranchUpdate>& refs) const;
 
   Git git_;
   Place place_;

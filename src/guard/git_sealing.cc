@@ -174,13 +174,16 @@ Result<SealAnswer> seal_git(const std::string& words, const SealRequest& request
   const std::string name = canonical_git(*target, from->url);
   if (target->fallback == GitFallback::SealCommit) {
     return seal_by_commit(from->git.within(kSealWithin),
-                          {target->remote, from->url, target->branch}, name, request, fences);
+                          {target->remote, from->url, target->branch, target->look}, name, request,
+                          fences);
   }
   const GitRemote at(from->git.within(kSealWithin),
                      {.remote = target->remote,
                       .url = from->url,
                       .ref = fence_ref(target->fence_prefix, request.pass.resource),
-                      .scratch = !target->named});
+                      .scratch = !target->named,
+                      .objects_in = {},
+                      .look = target->look});
   return seal_at(at, name, request, fences, nullptr);
 }
 

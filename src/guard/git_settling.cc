@@ -75,8 +75,8 @@ Result<PushFate> Pushing::settled_past(const PushEnd& fresh) {
                                    "). The branch was not changed.")};
   }
   if (!hook_said_.empty()) return refused_by_server();
-  return Error{Code::Failed, cat(quoted(out_.target), ": the push got no answer (", why_,
-                                 "). It did not land and can no longer land: the fence has been "
+  return Error{Code::Failed, cat(quoted(out_.target), ": ", no_answer(),
+                                 ". It did not land and can no longer land: the fence has been "
                                  "moved past it. The branch was not changed; push again")};
 }
 
@@ -91,10 +91,14 @@ Pushing::Has Pushing::branch_has() const {
   return *contains ? Has::Yes : Has::No;
 }
 
+std::string Pushing::no_answer() const {
+  return not_shown_ ? why_ : cat("the push got no answer (", why_, ")");
+}
+
 Error Pushing::not_told(std::string_view but) const {
   return {Code::UnknownOutcome,
-          cat(quoted(out_.target), ": the push got no answer (", why_, "), and ", but,
-              ". Look whether ", here_.oid, " is in the branch before doing anything else")};
+          cat(quoted(out_.target), ": ", no_answer(), ", and ", but, ". Look whether ", here_.oid,
+              " is in the branch before doing anything else")};
 }
 
 // The fence stands where it stood, or was moved past the push: nothing of it has landed.
@@ -124,8 +128,8 @@ Result<GitPushed> Pushing::end_with(PushFate fate) {
   }
   if (fate == PushFate::Unknown) {
     return Error{Code::UnknownOutcome,
-                 cat(quoted(out_.target), ": the push got no answer (", why_,
-                     "), and it cannot be found out now whether it landed. Push again: the same "
+                 cat(quoted(out_.target), ": ", no_answer(),
+                     ", and it cannot be found out now whether it landed. Push again: the same "
                      "push twice does no harm")};
   }
   if (unsure_) return not_told(cat("another try failed: ", why_));

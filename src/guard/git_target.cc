@@ -41,10 +41,12 @@ Status take_options(std::string_view& words, GitTarget& target) {
       if (auto ok = check_fence_prefix(target.fence_prefix); !ok) return ok;
     } else if (option == "fallback=seal-commit") {
       target.fallback = GitFallback::SealCommit;
+    } else if (const auto look = parse_look(option.starts_with("look=") ? option.substr(5) : "")) {
+      target.look = *look;
     } else {
       return invalid(cat(quoted(option),
-                         " is no option of a git target: fence=PREFIX or "
-                         "fallback=seal-commit"));
+                         " is no option of a git target: fence=PREFIX, fallback=seal-commit, "
+                         "look=always or look=never"));
     }
     words = words.substr(0, at);
   }
@@ -145,6 +147,7 @@ std::string canonical_git(const GitTarget& target, const std::string& url) {
   std::string out = cat(kScheme, without_password(url), "#", target.branch);
   if (target.fence_prefix != kFencePrefix) out += cat(";fence=", target.fence_prefix);
   if (target.fallback == GitFallback::SealCommit) out += ";fallback=seal-commit";
+  if (target.look != GitLook::ByServer) out += cat(";look=", word(target.look));
   return out;
 }
 

@@ -4,6 +4,7 @@
 //   git:URL#BRANCH     any repository, without a clone: git:ssh://host/blog.git#main
 //   ...;fence=refs/heads/zz-fence/  where its fences are (default refs/stint/fence/)
 //   ...;fallback=seal-commit        for servers that cannot push several refs at once
+//   ...;look=always, ;look=never    whether a push that is told as done is looked at (git_look.h)
 //
 // The fence belongs to the repository and the resource, not to one branch: whoever seals one branch
 // has sealed all that the resource guards there.
@@ -15,6 +16,7 @@
 #include "base/result.h"
 #include "guard/git_command.h"
 #include "guard/git_fence.h"
+#include "guard/git_look.h"
 
 namespace stint::guard {
 
@@ -26,6 +28,7 @@ struct GitTarget {
   std::string branch;  // "refs/heads/main"
   std::string fence_prefix = std::string(kFencePrefix);
   GitFallback fallback = GitFallback::None;
+  GitLook look = GitLook::ByServer;
 };
 
 // `words` with or without the leading "git:".

@@ -158,6 +158,11 @@ Outcome<PushedTarget, Refusal> push(const Holder& holder, const PushOptions& opt
   if (!where) return where.error();
   if (!options.fence_ref.empty()) where->target.fence_prefix = options.fence_ref;
   if (options.seal_commits) where->target.fallback = GitFallback::SealCommit;
+  if (!options.look.empty()) {
+    const auto look = parse_look(options.look);
+    if (!look) return invalid(cat("look ", quoted(options.look), " is not known: always or never"));
+    where->target.look = *look;
+  }
   const GitPush request{
       .pass = writing_pass(hold, options),
       .folder = options.directory,

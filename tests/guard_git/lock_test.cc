@@ -208,6 +208,7 @@ struct Line {
   bool cleared;
   bool whole = true;
   std::string hook = {};
+  const char* list = "names";
 };
 
 // Every way in which a record can name its process.
@@ -245,6 +246,7 @@ TEST_F(GitLocks, AreClearedOnlyWhereTheirProcessIsSureToBeDead) {
        cat(::getpid(), " ", start)},
       {"half written, by one that died", cat(here, ".", dead), true, false, cat("4194303 ", start)},
       {"half written", cat(here, ".", dead), true, false},
+      {"linked when it was dead already", cat(here, ".", dead), true, true, {}, "late"},
   };
   for (const Line& line : lines) {
     SCOPED_TRACE(line.what);
@@ -254,7 +256,7 @@ TEST_F(GitLocks, AreClearedOnlyWhereTheirProcessIsSureToBeDead) {
     fs::create_directories(file("refs/tags"));
     write_text(lock, "");
     fs::create_hard_link(lock, cat(record, "/1"));
-    write_text(cat(record, "/names"), "1 refs/tags/t.lock\n");
+    write_text(cat(record, "/", line.list), "1 refs/tags/t.lock\n");
     if (line.whole) write_text(cat(record, "/whole"), "");
     if (!line.hook.empty()) write_text(cat(record, "/hook"), line.hook + "\n");
     const Finished pushed = world.git(b, {"push", "origin", "HEAD:refs/tags/t"});

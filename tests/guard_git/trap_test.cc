@@ -94,6 +94,44 @@ TEST_F(GitTrap, AZombieInsideAPushOfTheFallbackIsRefusedAndSoIsItsRebase) {
   }
 }
 
+// What git would read as force is never taken for a part of a name either: a branch may be called
+// so.
+TEST_F(GitTrap, APlusIsRefusedWhereverItStands) {
+  const Grant grant = world.take("a");
+  ASSERT_EQ(world.git(a, {"branch", "+topic"}).exit_code, 0);
+  const std::string main = world.main();
+  for (const char* ref : {"+main", "+HEAD:main", "+topic:main", "main:+main"}) {
+    const Finished refused = world.push(a, grant, {"origin", ref});
+    EXPECT_EQ(refused.exit_code, 2) << ref << refused.err;
+    EXPECT_NE(refused.err.find("never forced"), std::string::npos) << ref << refused.err;
+    EXPECT_EQ(world.main(), main) << ref;
+    EXPECT_EQ(world.fence(), "") << ref;
+  }
+}
+
+// The fallback's zombie that starts its push only after its successor's seal. It stands on its own
+// seal and has not seen the newer one; what git sends as the old value is what stands there now, so
+// that nothing but the rule against force keeps the newer seal in the branch.
+// EVIDENCE-OF: G5
+TEST_F(GitTrap, AZombieThatStartsAPushOfTheFallbackAnewTakesNoSealAway) {
+  world.server_config("receive.advertiseAtomic", "false");
+  const std::string more = ";fallback=seal-commit";
+  const std::vector<std::string> words = {"origin", "main", "--fallback", "seal-commit"};
+  const Grant first = world.take("a");
+  ASSERT_TRUE(world.seal(first, false, more));
+  world.git(a, {"fetch", "-q"});
+  world.git(a, {"reset", "-q", "--hard", "origin/main"});
+  world.commit(a, "a zombie's");
+  const Grant second = world.take("b");
+  const auto sealed = world.seal(second, false, more);
+  ASSERT_TRUE(sealed) << sealed.error().message;
+  const std::string stood = world.main();
+  const Finished late = world.push(a, first, words);
+  EXPECT_EQ(late.exit_code, 1) << late.err;
+  EXPECT_NE(late.err.find("conflict"), std::string::npos) << late.err;
+  EXPECT_EQ(world.main(), stood);
+}
+
 // A server whose settings can be seen, and what becomes of a fence there in a power cut.
 TEST_F(GitTrap, TheCheckWarnsWhereAPowerCutMayRollAFenceBack) {
   const auto told = [&] {

@@ -138,10 +138,14 @@ os::ProgramEnd SimGit::ask_server(const Words& words) {
   travel();
   if (chance(troubles_.lose, "git_unreached")) return not_reached();
   const std::string oid = at(words.back());
-  travel();
-  if (words.front() == "ls-remote") {
-    return done(oid.empty() ? oid : cat(oid, "\t", words.back(), "\n"));
+  // ls-remote -- URL REF...: all of them at one moment.
+  std::string listed;
+  for (std::size_t i = 3; words.front() == "ls-remote" && i < words.size(); ++i) {
+    if (const std::string one = at(words[i]); !one.empty())
+      listed += cat(one, "\t", words[i], "\n");
   }
+  travel();
+  if (words.front() == "ls-remote") return done(std::move(listed));
   if (oid.empty()) return failed(128, cat("fatal: couldn't find remote ref ", words.back(), "\n"));
   learn(oid);
   return done("");

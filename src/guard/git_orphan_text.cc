@@ -1,0 +1,220 @@
+// What the pre-receive hook knows of locks that nobody recorded (ADR 0026), in sh.
+#include "base/text.h"
+#include "guard/git_hook.h"
+
+namespace stint::guard {
+namespace {
+
+// A folder $common/stint/orphans/INODE is one look at one lock file, for as long as that file
+// stands:
+//   lock    a hard link to it, made before the list: so the inode stays that file's
+//   gits    PID START of every git process that could have held it then, and "end"
+//   where   BOOT.PIDNS.TIMENS of who looked
+//   path    of the lock
+//   right.free, or right.by.NAME: who may remove it. It is taken by a rename, from nobody or from a
+//           dead one. There is one look for one inode, and so one right.
+// The folder appears whole, by a rename of new.NAME, and goes by one to gone.NAME.
+constexpr std::string_view kLooking = R"HOOK(
+# ---- locks that nobody recorded
+orphans=$common/stint/orphans
+# The operator's word: what writes refs here is git, on this machine, and seen in /proc from here.
+only_git() {
+  [ "$(git config --file "$common/config" --type=bool --get stint.onlygit 2>/dev/null)" = true ]
+}
+# Sets own: our receive-pack, which has locked nothing yet, and a 'git push' that runs it and waits:
+# that one locks when its server has ended. Who cannot see even his own in /proc sees nothing there.
+own_gits() {
+  look "$PPID" && runs "$PPID" && [ "$r_word" = receive-pack ] || return
+  own=" $PPID.$p_start "
+  above=$p_parent
+  look "$above" || return 0
+  # Git starts it through a shell, which may stay.
+  case "$(tr '\0' ' ' <"/proc/$above/cmdline" 2>/dev/null)" in
+    *'sh -c git-receive-pack '*) above=$p_parent && look "$above" || return 0 ;;
+  esac
+  runs "$above" && [ "$r_word" = push ] && own="$own$above.$p_start "
+  return 0
+}
+# Sets r_word: receive-pack for 'git-receive-pack', 'git receive-pack', 'git -c x=y receive-pack'.
+runs() { # PID
+  r_word=
+  { r_line=$(tr '\0\n' '\n ' <"/proc/$1/cmdline"); } 2>/dev/null || return 1
+  r_first=${r_line%%"$line_end"*}
+  r_first=${r_first##*/}
+  case "$r_first" in git) ;; git-*) r_word=${r_first#git-} && return ;; *) return ;; esac
+  while :; do
+    case "$r_line" in *"$line_end"*) r_line=${r_line#*"$line_end"} ;; *) r_word= && return ;; esac
+    r_word=${r_line%%"$line_end"*}
+    case "$r_word" in -c | -C) r_line=${r_line#*"$line_end"} ;; --git-dir=*) ;; *) return ;; esac
+  done
+}
+line_end='
+'
+# Those that serve or read, and may do so for long; and who receives into another repository: there
+# it goes before it locks anything.
+never_locks() { # PID
+  runs "$1" || return 1
+  case "$r_word" in
+    daemon | http-backend | shell | upload-pack | upload-archive | pack-objects | cat-file) ;;
+    credential-cache--daemon | fsmonitor--daemon) ;;
+    receive-pack)
+      [ -d "/proc/$1/cwd/" ] && [ ! "/proc/$1/cwd" -ef "$common" ] || return 1
+      case "$(readlink "/proc/$1/cwd")" in '' | */worktrees/*) return 1 ;; esac
+      ;;
+    *) return 1 ;;
+  esac
+}
+gone() { # PID
+  case "$(kill -0 "$1" 2>&1)" in *'o such process'*) return 0 ;; esac
+  return 1
+}
+# Every git process that may hold a lock, as PID START. Fails where one of them might not be seen.
+list_gits() {
+  while read -r m_what m_where m_kind m_options m_rest; do
+    case "$m_where $m_options" in '/proc '*hidepid=0* | '/proc '*hidepid=off*) ;;
+      '/proc '*hidepid=*) return 1 ;;
+    esac
+  done </proc/self/mounts || return
+  for process in /proc/[0-9]*; do
+    process=${process#/proc/}
+    { IFS= read -r name <"/proc/$process/comm"; } 2>/dev/null || {
+      gone "$process" || return
+      continue
+    }
+    case "$name" in git | git[-.0-9]*) ;; *) continue ;; esac
+    look "$process" || {
+      gone "$process" || return
+      continue
+    }
+    case "$p_state $own" in Z* | *" $process.$p_start "*) continue ;; esac
+    never_locks "$process" || echo "$process $p_start" || return
+  done
+  echo end
+}
+# Sets found: the look at that lock.
+find_look() { # LOCK
+  for found in "$orphans"/[0-9]*; do
+    [ ! "$found/lock" -ef "$common/$1" ] || return 0
+  done
+  return 1
+}
+# First the link, then the list: a live holder of this very file is in the list. Newcomers are not.
+look_at() { # LOCK
+  look $$ || return
+  made=$orphans/new.$h_name.$$.$p_start
+  rm -rf "$made"
+  mkdir -p "$made" && ln "$common/$1" "$made/lock" && list_gits >"$made/gits" &&
+    echo "$h_name" >"$made/where" && echo "$1" >"$made/path" && echo >"$made/right.free" &&
+    found=$orphans/$(stat -c %i "$made/lock") && mv -T "$made" "$found" && return
+  rm -rf "$made"
+  return 1
+}
+)HOOK";
+
+constexpr std::string_view kJudging = R"HOOK(
+# Sets w_pid: one of the list that is not sure to be dead.
+holder_of() { # LOOK
+  w_pid=
+  read -r w_here <"$1/where" || return 0
+  listed=
+  while read -r w_pid w_start; do
+    [ "$w_pid" != end ] || listed=all
+    case "end $own" in "$w_pid "* | *" $w_pid.$w_start "*) continue ;; esac
+    is_dead || return 0
+  done <"$1/gits"
+  w_pid=
+  [ -z "$listed" ]
+}
+# It cannot end before we do: it waits for us.
+waits_for_us() { # PID
+  above=$PPID
+  while [ "$above" -gt 1 ] && look "$above"; do
+    above=$p_parent
+    [ "$above" != "$1" ] || return 0
+  done
+  return 1
+}
+# Run by a process of its own, which is the one that removes: LOOK RIGHT COMMON HERE. As above, and
+# what is recorded is left to who clears records: a link was made before its git was seen dead.
+take_orphan='
+  { IFS= read -r line </proc/self/stat; } 2>/dev/null || exit 0
+  found=$1 from=$2 common=$3 here=$4
+  set -- ${line##*) }
+  [ $# -ge 20 ] || exit 0
+  shift 19
+  name=$here.$$.$1
+  mv "$from" "$found/right.by.$name" 2>/dev/null || exit 0
+  path=
+  { read -r path <"$found/path"; } 2>/dev/null
+  if [ "$common/$path" -ef "$found/lock" ]; then
+    for link in "$common"/stint/locks/*/[0-9]*; do
+      [ ! "$link" -ef "$found/lock" ] || exit 0
+    done
+    echo "stint: cleared $path: no git process that can have made it is left" >&2
+    exec rm -f -- "$common/$path"
+  fi
+  mv -T "$found" "${found%/*}/gone.$name" 2>/dev/null || exit 0
+  exec rm -rf -- "${found%/*}/gone.$name"
+'
+take_right() { # LOOK
+  for right in "$1"/right.*; do
+    case "$right" in
+      */right.free) ;;
+      *) answerable "${right##*/}" && is_dead || continue ;;
+    esac
+    sh -c "$take_orphan" stint "$1" "$right" "$common" "$h_name" </dev/null
+  done
+}
+# Looks at locks that are no more, and what was left half made.
+sweep_looks() {
+  for found in "$orphans"/*; do
+    case "${found##*/}" in
+      new.* | gone.*)
+        answerable "${found##*/}" || continue
+        w_here=${w_here#new.} w_here=${w_here#gone.}
+        is_dead && rm -rf "$found"
+        ;;
+      [0-9]*)
+        path=
+        { read -r path <"$found/path"; } 2>/dev/null
+        [ "$common/$path" -ef "$found/lock" ] || take_right "$found"
+        ;;
+    esac
+  done
+}
+# A second in all, and once for each look; not for what is stopped, nor for what waits for us.
+tries=20
+worth_waiting() {
+  [ -n "$w_pid" ] && [ "$w_here" = "$h_name" ] && [ ! -e "$found/waited" ] || return
+  case "$p_state" in [Tt]) return 1 ;; esac
+  ! waits_for_us "$w_pid" || return
+  tries=$((tries - 1))
+  [ $tries -gt 0 ] && sleep 0.05 && return
+  echo >"$found/waited"
+  return 1
+}
+# Sets why where it stays.
+clear_orphan() { # LOCK
+  why="and not every process can be seen here, so that it is not known whose it is"
+  own_gits && { find_look "$1" || look_at "$1" || find_look "$1"; } || return
+  while holder_of "$found"; do
+    why="and it cannot be known whether who made it is alive"
+    [ -z "$w_pid" ] ||
+      why="and the git process $w_pid, which was there when it was first seen, is alive"
+    worth_waiting || return
+  done
+  take_right "$found"
+  why="and another push is about to clear it away"
+  [ ! "$found/lock" -ef "$common/$1" ]
+}
+[ ! -d "$orphans" ] || sweep_looks
+)HOOK";
+
+}  // namespace
+
+std::string_view orphan_words() {
+  static const std::string text = cat(kLooking, kJudging);
+  return text;
+}
+
+}  // namespace stint::guard

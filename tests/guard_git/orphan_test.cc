@@ -1,0 +1,425 @@
+// Locks that nobody recorded, in a repository where by the operator's word nothing but git writes
+// refs: cleared once no git process is left that can have made them (ADR 0026).
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/text.h"
+#include "guard/git_hook.h"
+#include "guard/git_probe.h"
+#include "tests/guard_git/git_world.h"
+
+namespace stint::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kLock = "refs/tags/t.lock";
+
+class GitOrphans : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(guard::install_hook({.repository = world.repository(),
+                                     .branches = {"refs/heads/*"},
+                                     .fence = {},
+                                     .only_git = true}));
+    // A shell that is called git, and does what the file says that its first word names.
+    fs::create_directories(world.dir().file("shells"));
+    fs::copy_file("/bin/sh", world.dir().file("shells/git"));
+    fs::create_directories(file("refs/tags"));
+  }
+  void TearDown() override { write_text(world.dir().file("end"), ""); }
+
+  std::string file(const std::string& name) const { return cat(world.repository(), "/", name); }
+  std::string lock() const { return file(kLock); }
+  ino_t inode(const std::string& path) const {
+    struct stat there = {};
+    return ::stat(path.c_str(), &there) == 0 ? there.st_ino : 0;
+  }
+  ino_t leave_lock() const {
+    write_text(lock(), "");
+    return inode(lock());
+  }
+  std::vector<std::string> looks() const {
+    std::vector<std::string> out;
+    std::error_code none;
+    for (const auto& entry : fs::directory_iterator(file("stint/orphans"), none))
+      out.push_back(entry.path());
+    return out;
+  }
+  std::vector<std::string> records() const {
+    std::vector<std::string> out;
+    std::error_code none;
+    for (const auto& entry : fs::directory_iterator(file("stint/locks"), none))
+      out.push_back(entry.path().filename());
+    return out;
+  }
+  // A process that is called git and runs `word` in `folder` until it is ended.
+  std::unique_ptr<Child> git_called(const std::string& word, const std::string& folder) const {
+    write_text(cat(folder, "/", word), cat("echo >", world.dir().file("begun"), "\nwhile [ ! -e ",
+                                           world.dir().file("end"), " ]; do sleep 0.02; done\n"));
+    fs::remove(world.dir().file("begun"));
+    auto out = std::make_unique<Child>(Command{
+        .argv = {world.dir().file("shells/git"), word}, .cwd = folder, .die_with_parent = true});
+    EXPECT_TRUE(wait_until([&] { return fs::exists(world.dir().file("begun")); }));
+    return out;
+  }
+  std::unique_ptr<Child> git_called(const std::string& word) const {
+    return git_called(word, world.dir().path());
+  }
+  Command push_command() const {
+    return world.git_command(a, {"push", "origin", "HEAD:refs/tags/t"});
+  }
+  Finished push() const { return run(push_command()); }
+  // Other git processes of this machine may be at work for a while.
+  bool gets_in() const {
+    return wait_until([&] { return push().exit_code == 0; });
+  }
+  // Programs of that name wait before they do what `only` says (a pattern of sh).
+  Command held_in(const std::string& program, const std::string& only, const Barrier& barrier,
+                  Command command) const {
+    const std::string tools = world.dir().file(cat("tools-", program));
+    fs::create_directories(tools);
+    const std::string real = find_program(program);
+    write_text(cat(tools, "/", program),
+               cat("#!/bin/sh\ncase \"$*\" in ", only, ")\n(", barrier.script(),
+                   ")\n;; esac\nexec ", real, " \"$@\"\n"));
+    EXPECT_EQ(::chmod(cat(tools, "/", program).c_str(), 0755), 0);
+    command.env.emplace_back("PATH", cat(tools, ":", std::getenv("PATH")));
+    return command;
+  }
+  static std::string name_of(pid_t pid) {
+    const std::string stat = read_text(cat("/proc/", pid, "/stat"));
+    return cat(pid, " ", split(stat.substr(stat.rfind(") ") + 2), ' ').at(19));
+  }
+
+  GitWorld world;
+  std::string a = world.clone("a");
+};
+
+// EVIDENCE-OF: G5
+TEST_F(GitOrphans, OfNobodyAreClearedByTheNextPush) {
+  leave_lock();
+  EXPECT_TRUE(gets_in());
+  EXPECT_FALSE(fs::exists(lock()));
+  EXPECT_EQ(world.at("refs/tags/t"), world.head(a));
+  world.commit(a, "more");
+  EXPECT_EQ(world.git(a, {"push", "origin", "HEAD:refs/tags/u"}).exit_code, 0);
+  EXPECT_TRUE(looks().empty()) << "what was looked at is swept away";
+}
+
+// A real one, which holds the lock and whose hooks do not run.
+// EVIDENCE-OF: G5
+TEST_F(GitOrphans, OfAGitThatIsOnlyStoppedStayUntilItIsDead) {
+  const std::string number = world.dir().file("pid");
+  Child local(
+      {.argv = {"sh", "-c",
+                cat("mkfifo in && { git -c core.hooksPath=/dev/null --git-dir ", world.repository(),
+                    " update-ref --stdin <in & } && exec 3>in && "
+                    "printf 'start\\nupdate refs/tags/t ",
+                    world.main(),
+                    "\\nprepare\\n' >&3 && echo $! >pid.new && mv pid.new pid && wait")},
+       .env = {{"GIT_CONFIG_GLOBAL", world.dir().file("gitconfig")}},
+       .cwd = world.dir().path()});
+  ASSERT_TRUE(wait_until([&] { return fs::exists(number) && fs::exists(lock()); })) << local.err();
+  const auto pid = static_cast<pid_t>(parse_digits(trim(read_text(number))).value_or(0));
+  ASSERT_GT(pid, 1);
+  ASSERT_EQ(::kill(pid, SIGSTOP), 0);
+  const ino_t before = inode(lock());
+  for (int i = 0; i < 2; ++i) {
+    const Finished other = push();
+    EXPECT_NE(other.exit_code, 0);
+    EXPECT_NE(other.err.find(cat("the git process ", pid, ", which was there when it was first")),
+              std::string::npos)
+        << other.err;
+    EXPECT_EQ(inode(lock()), before);
+  }
+  ASSERT_EQ(::kill(pid, SIGKILL), 0);
+  EXPECT_TRUE(gets_in());
+  EXPECT_EQ(world.at("refs/tags/t"), world.head(a));
+}
+
+// EVIDENCE-OF: G5
+TEST_F(GitOrphans, StayWhileAGitLivesThatMayHaveMadeThem) {
+  for (const char* word : {"gc", "pack-refs", "update-ref", "fetch", "receive-pack"}) {
+    SCOPED_TRACE(word);
+    const ino_t before = leave_lock();
+    // A receive-pack goes to its repository before it locks anything.
+    const auto child = std::string_view(word) == "receive-pack"
+                           ? git_called(word, world.repository())
+                           : git_called(word);
+    const Finished other = push();
+    EXPECT_NE(other.exit_code, 0);
+    EXPECT_NE(other.err.find(cat("the git process ", child->pid(), ", which was there")),
+              std::string::npos)
+        << other.err;
+    EXPECT_EQ(inode(lock()), before);
+    child->signal(SIGKILL);
+    EXPECT_TRUE(gets_in());
+    fs::remove(file("refs/tags/t"));
+  }
+}
+
+TEST_F(GitOrphans, DoNotWaitForAGitThatNeverLocks) {
+  std::vector<std::unique_ptr<Child>> all;
+  for (const char* word : {"daemon", "upload-pack", "http-backend", "cat-file", "receive-pack"})
+    all.push_back(git_called(word));
+  leave_lock();
+  EXPECT_TRUE(gets_in());
+  for (const auto& child : all) EXPECT_TRUE(child->running());
+}
+
+// Who comes after the first look did not make what stood there then.
+TEST_F(GitOrphans, DoNotWaitForNewcomers) {
+  const ino_t before = leave_lock();
+  const auto first = git_called("gc");
+  EXPECT_NE(push().exit_code, 0);
+  ASSERT_EQ(looks().size(), 1U);
+  const auto second = git_called("gc");
+  EXPECT_NE(push().exit_code, 0);
+  EXPECT_EQ(inode(lock()), before);
+  first->signal(SIGKILL);
+  EXPECT_TRUE(gets_in());
+  EXPECT_TRUE(second->running());
+  // Of the next lock it may be the maker.
+  fs::remove(file("refs/tags/t"));
+  leave_lock();
+  EXPECT_NE(push().exit_code, 0);
+  EXPECT_TRUE(fs::exists(lock()));
+}
+
+// One right for one file: whoever is about to remove it is never overtaken.
+// EVIDENCE-OF: G5
+TEST_F(GitOrphans, AreClearedByOneAtATime) {
+  const Barrier removing(world.dir().file("removing"));
+  const Command slowly = held_in("rm", "*.lock*", removing, push_command());
+  for (const bool killed : {true, false}) {
+    SCOPED_TRACE(killed);
+    const ino_t before = leave_lock();
+    removing.arm();
+    std::unique_ptr<Child> slow;
+    ASSERT_TRUE(wait_until([&] {
+      if (!slow || !slow->running()) slow = std::make_unique<Child>(slowly);
+      return wait_until([&] { return removing.arrived() || !slow->running(); }) &&
+             removing.arrived();
+    }));
+    std::string right;
+    for (const std::string& look : looks()) {
+      for (const auto& entry : fs::directory_iterator(look)) {
+        if (entry.path().filename().string().starts_with("right.by.")) right = entry.path();
+      }
+    }
+    ASSERT_NE(right, "");
+    const Finished other = push();
+    EXPECT_NE(other.exit_code, 0);
+    EXPECT_NE(other.err.find("another push is about to clear it away"), std::string::npos)
+        << other.err;
+    EXPECT_EQ(inode(lock()), before);
+    EXPECT_EQ(looks().size(), 1U);
+    EXPECT_TRUE(fs::exists(right));
+    if (killed) {
+      const auto parts = split(right, '.');
+      const auto pid = static_cast<pid_t>(parse_digits(parts.at(parts.size() - 2)).value_or(0));
+      ASSERT_GT(pid, 1);
+      ASSERT_EQ(::kill(pid, SIGKILL), 0);
+      removing.let_go();
+      EXPECT_TRUE(slow->wait(Millis(60'000)));
+      EXPECT_TRUE(gets_in()) << "the next one takes it over";
+    } else {
+      removing.let_go();
+      const auto end = slow->wait(Millis(60'000));
+      EXPECT_TRUE(end && end->code == 0) << slow->err();
+    }
+    EXPECT_FALSE(fs::exists(lock()));
+    fs::remove(file("refs/tags/t"));
+  }
+}
+
+// What is compared is compared by who has the right: not what stood there before.
+// EVIDENCE-OF: G5
+TEST_F(GitOrphans, OfTheSameNameAndAnotherFileStay) {
+  const Barrier taking(world.dir().file("taking"));
+  const Command slowly = held_in("mv", "*right.by.*", taking, push_command());
+  leave_lock();
+  taking.arm();
+  std::unique_ptr<Child> slow;
+  ASSERT_TRUE(wait_until([&] {
+    if (!slow || !slow->running()) slow = std::make_unique<Child>(slowly);
+    return wait_until([&] { return taking.arrived() || !slow->running(); }) && taking.arrived();
+  }));
+  fs::remove(lock());
+  const ino_t another = leave_lock();
+  taking.let_go();
+  EXPECT_TRUE(slow->wait(Millis(60'000)));
+  EXPECT_EQ(inode(lock()), another) << slow->err();
+}
+
+// A record may appear when the lock has been judged already: then it goes with the record.
+// EVIDENCE-OF: G5
+TEST_F(GitOrphans, ThatAreRecordedAreLeftToTheirRecord) {
+  const Barrier taking(world.dir().file("taking"));
+  const Command slowly = held_in("mv", "*right.by.*", taking, push_command());
+  const ino_t before = leave_lock();
+  taking.arm();
+  std::unique_ptr<Child> slow;
+  ASSERT_TRUE(wait_until([&] {
+    if (!slow || !slow->running()) slow = std::make_unique<Child>(slowly);
+    return wait_until([&] { return taking.arrived() || !slow->running(); }) && taking.arrived();
+  }));
+  fs::create_directories(file("stint/locks/x"));
+  fs::create_hard_link(lock(), file("stint/locks/x/1"));
+  taking.let_go();
+  const auto end = slow->wait(Millis(60'000));
+  EXPECT_TRUE(end && end->code != 0) << slow->err();
+  EXPECT_EQ(inode(lock()), before);
+  fs::remove_all(file("stint/locks/x"));
+  EXPECT_TRUE(gets_in());
+}
+
+// The hook of a killed git is about to record its lock, which is cleared meanwhile; another, alive,
+// has one of the same name and content when it does.
+// EVIDENCE-OF: G5
+TEST_F(GitOrphans, AHookThatOutlivesItsGitDoesNotRecordWhatIsAnothers) {
+  const Barrier linking(world.dir().file("linking"));
+  const Barrier inside(world.dir().file("inside"));
+  world.server_hook("reference-transaction.before-stint",
+                    cat("[ \"$1\" = prepared ] || exit 0\n", inside.script()));
+  linking.arm();
+  Child first(held_in("ln", "*refs/tags/t.lock*stint/locks*", linking, push_command()));
+  ASSERT_TRUE(wait_until([&] { return linking.arrived(); })) << first.err();
+  ASSERT_EQ(records().size(), 1U);
+  const std::string record = records().front();
+  const auto parts = split(record, '.');
+  const auto pid = static_cast<pid_t>(parse_digits(parts.at(parts.size() - 2)).value_or(0));
+  ASSERT_GT(pid, 1);
+  ASSERT_EQ(::kill(pid, SIGKILL), 0);
+  inside.arm();
+  std::unique_ptr<Child> second;
+  ASSERT_TRUE(wait_until([&] {
+    if (!second || !second->running()) second = std::make_unique<Child>(push_command());
+    return wait_until([&] { return inside.arrived() || !second->running(); }) && inside.arrived();
+  }));
+  const ino_t of_second = inode(lock());
+  ASSERT_NE(of_second, 0U);
+  linking.let_go();
+  // The hook ends with its record, which has the other's lock in it.
+  ASSERT_TRUE(wait_until([&] { return fs::exists(file(cat("stint/locks/", record, "/whole"))); }));
+  EXPECT_EQ(inode(file(cat("stint/locks/", record, "/1"))), of_second) << "the play was not met";
+  ASSERT_TRUE(first.wait(Millis(60'000)));
+  EXPECT_NE(push().exit_code, 0);
+  EXPECT_EQ(inode(lock()), of_second) << "it is held by a live one";
+  inside.let_go();
+  const auto end = second->wait(Millis(60'000));
+  EXPECT_TRUE(end && end->code == 0) << second->err();
+  EXPECT_EQ(world.at("refs/tags/t"), world.head(a));
+}
+
+struct Look {
+  const char* what;
+  std::string gits;
+  std::string where;
+  std::string right;
+  bool cleared;
+};
+
+// Every way in which a look can be found.
+// EVIDENCE-OF: G5
+TEST_F(GitOrphans, AreClearedOnlyWhereTheLookSaysSo) {
+  const auto space = [](const char* name) {
+    const std::string link = fs::read_symlink(cat("/proc/self/ns/", name)).string();
+    return link.substr(link.find('[') + 1, link.size() - link.find('[') - 2);
+  };
+  const std::string boot(trim(read_text("/proc/sys/kernel/random/boot_id")));
+  const std::string here = cat(boot, ".", space("pid"), ".", space("time"));
+  const std::string alive = name_of(::getpid());
+  std::string dotted = alive;
+  std::ranges::replace(dotted, ' ', '.');
+  const std::string dead = "4194303 1";  // pid_max is at most 4194304
+  const bool first = space("pid") == "4026531836";
+  const Look lines[] = {
+      {"dead", cat(dead, "\nend\n"), here, "right.free", true},
+      {"nobody", "end\n", here, "right.free", true},
+      {"alive", cat(dead, "\n", alive, "\nend\n"), here, "right.free", false},
+      {"its number is another's now", cat(::getpid(), " 1\nend\n"), here, "right.free", true},
+      {"not whole", cat(dead, "\n"), here, "right.free", false},
+      {"of another pid namespace", cat(dead, "\nend\n"), cat(boot, ".1.", space("time")),
+       "right.free", false},
+      {"of another boot", cat(alive, "\nend\n"),
+       cat("00000000-0000-4000-8000-000000000000.", space("pid"), ".", space("time")), "right.free",
+       first},
+      {"the right is a live one's", cat(dead, "\nend\n"), here, cat("right.by.", here, ".", dotted),
+       false},
+      {"the right is a dead one's", cat(dead, "\nend\n"), here,
+       cat("right.by.", here, ".4194303.1"), true},
+      {"nobody has the right", cat(dead, "\nend\n"), here, "none", false},
+  };
+  for (const Look& line : lines) {
+    SCOPED_TRACE(line.what);
+    const ino_t before = leave_lock();
+    const std::string look = file(cat("stint/orphans/", before));
+    fs::create_directories(look);
+    fs::create_hard_link(lock(), cat(look, "/lock"));
+    write_text(cat(look, "/gits"), line.gits);
+    write_text(cat(look, "/where"), cat(line.where, "\n"));
+    write_text(cat(look, "/path"), cat(kLock, "\n"));
+    write_text(cat(look, "/", line.right), "");
+    const Finished pushed = push();
+    EXPECT_EQ(pushed.exit_code == 0, line.cleared) << pushed.err;
+    EXPECT_EQ(inode(lock()), line.cleared ? 0U : before);
+    fs::remove_all(file("stint/orphans"));
+    fs::remove(lock());
+    fs::remove(file("refs/tags/t"));
+  }
+}
+
+// Who cannot see every process clears nothing, and says why.
+TEST_F(GitOrphans, StayWhereProcessesAreHidden) {
+  const std::vector<std::string> hidden = {
+      "unshare", "-m", "sh", "-c", "mount -t proc -o hidepid=2 proc /proc && exec \"$@\"", "sh"};
+  Command there = push_command();
+  std::vector<std::string> probe = hidden;
+  probe.emplace_back("true");
+  if (run({.argv = probe}).exit_code != 0) GTEST_SKIP() << "no /proc of its own can be mounted";
+  there.argv.insert(there.argv.begin(), hidden.begin(), hidden.end());
+  const ino_t before = leave_lock();
+  const Finished pushed = run(there);
+  EXPECT_NE(pushed.exit_code, 0);
+  EXPECT_NE(pushed.err.find("not every process can be seen here"), std::string::npos) << pushed.err;
+  EXPECT_EQ(inode(lock()), before);
+  EXPECT_TRUE(looks().empty());
+  EXPECT_TRUE(gets_in());
+}
+
+TEST_F(GitOrphans, TheWordIsToldAndGoesWithTheHooks) {
+  const auto told = [&] {
+    const auto lines = guard::probe_git(world.target());
+    EXPECT_TRUE(lines) << lines.error().message;
+    for (const guard::CheckLine& line : *lines) {
+      if (line.text.starts_with("locks: ")) return line.text;
+    }
+    return std::string();
+  };
+  EXPECT_NE(told().find("nothing but git writes refs here"), std::string::npos);
+  // A second installation does not take it back.
+  const auto again =
+      guard::install_hook({.repository = world.repository(), .branches = {}, .fence = {}});
+  ASSERT_TRUE(again);
+  EXPECT_TRUE(again->already);
+  EXPECT_TRUE(again->only_git);
+  ASSERT_TRUE(guard::uninstall_hook(world.repository()));
+  EXPECT_EQ(told(), "");
+  ASSERT_TRUE(guard::install_hook({.repository = world.repository(), .branches = {}, .fence = {}}));
+  EXPECT_NE(told().find("--only-git"), std::string::npos);
+  leave_lock();
+  const Finished pushed = push();
+  EXPECT_NE(pushed.exit_code, 0);
+  EXPECT_NE(pushed.err.find("it is not known whose it is"), std::string::npos) << pushed.err;
+  EXPECT_TRUE(fs::exists(lock()));
+}
+
+}  // namespace
+}  // namespace stint::test
