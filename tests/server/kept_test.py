@@ -283,6 +283,26 @@ class Kept(TestCase):
             self.same_again(c, '/v1/queues/put', put, first, key='p')
             self.assertEqual(c.get('/v1/queues/items?queue=q').json['items'], [])
 
+    def test_what_stood_already_is_answered_the_same(self):
+        """An answer that changes nothing is one all the same: another has the lease by the time it is asked for again."""
+        with Server() as server:
+            c = server.client()
+            grip = Asks(c).lease('ended')
+            self.assertEqual(c.post('/v1/release', grip).status, 200)
+            ended = c.post('/v1/release', grip, headers={'Idempotency-Key': 'ended'})
+            bid = {'resource': 'k/had', 'owner': 'o', 'claim': claim(), 'ttl_ms': 600_000}
+            self.assertEqual(c.post('/v1/acquire', bid).status, 200)
+            had = c.post('/v1/acquire', bid, headers={'Idempotency-Key': 'had'})
+            self.assertEqual((ended.status, had.status), (200, 200), (ended, had))
+            c.post('/v1/revoke', {'resource': 'k/had', 'token': had.json['token'], 'why': 'w', 'by': 'b'})
+            for name in (grip['resource'], 'k/had'):
+                self.assertEqual(c.acquire(name, owner='bob').status, 200)
+            self.same_again(c, '/v1/release', grip, ended, key='ended')
+            self.same_again(c, '/v1/acquire', bid, had, key='had')
+            for path, body, key in (('/v1/release', grip, 'ended'), ('/v1/acquire', bid, 'had')):
+                wrong = c.call('POST', path, raw=json.dumps(body) + ' ', headers={'Idempotency-Key': key})
+                self.assertEqual(wrong.status, 422, path)
+
     def test_a_new_keys_secret_comes_again_and_is_not_in_the_store(self):
         with Server() as server:
             admin = server.client(server.key('admin', 'admin,read'))
