@@ -303,6 +303,26 @@ class Kept(TestCase):
                 wrong = c.call('POST', path, raw=json.dumps(body) + ' ', headers={'Idempotency-Key': key})
                 self.assertEqual(wrong.status, 422, path)
 
+    def test_under_the_key_of_a_list_no_other_list_is_taken(self):
+        with Server() as server:
+            c, key = server.client(), {'Idempotency-Key': 'list'}
+
+            def ask(body, **more):
+                return c.post('/v1/acquire', {'owner': 'o', 'ttl_ms': 600_000, **body}, headers=key, **more)
+            first = ask({'resources': ['k/a', 'k/b']})
+            self.assertEqual(first.status, 200, first)
+            for other in ({'resources': ['k/c', 'k/d']}, {'resource': 'k/c'}, {'resource': 'k/a'}, {'resources': ['k/a']}):
+                self.assertEqual(ask(other).status, 422, other)
+            self.assertEqual([one['resource'] for one in c.get('/v1/leases').json['leases']], ['k/a', 'k/b'])
+            again = ask({'resources': ['k/a', 'k/b']})
+            self.assertEqual([one['token'] for one in again.json['leases']], [one['token'] for one in first.json['leases']])
+            self.assertTrue(all(one['replayed'] for one in again.json['leases']), again)
+            # The other way round; and what was refused has not used its key.
+            key = {'Idempotency-Key': 'one'}
+            self.assertEqual(ask({'resources': ['k/a', 'k/e']}).status, 409)
+            self.assertEqual(ask({'resource': 'k/e'}).status, 200)
+            self.assertEqual(ask({'resources': ['k/f', 'k/g']}).status, 422)
+
     def test_a_new_keys_secret_comes_again_and_is_not_in_the_store(self):
         with Server() as server:
             admin = server.client(server.key('admin', 'admin,read'))
