@@ -196,13 +196,15 @@ Result<Bid> read_bid(Request& request) {
 namespace {
 
 // Several resources, all or nothing. Under an idempotency key each grant's answer is kept by
-// itself: what a try that did not get all of them has kept is forgotten again.
+// itself: what a try that did not get all of them has kept is forgotten again. The key itself is
+// bound to the request once all are had: under it no other list is taken.
 class ListTaking {
  public:
   ListTaking(Request& request, const Bid& bid) : request_(request), bid_(bid) {}
 
   Result<std::vector<api::AcquireAnswer>> take() {
     constexpr int kMostTries = 4;
+    if (auto used = bound(&api::KeptAnswers::find); !used) return used.error();
     for (int tries = 0; tries < kMostTries; ++tries) {
       auto answers = once_through();
       if (!answers || std::holds_alternative<api::Refused>(answers->front())) {
@@ -210,7 +212,13 @@ class ListTaking {
         return answers;
       }
       auto stands = replayed_ones_stand();
-      if (stands && *stands) return answers;
+      if (stands && *stands) {
+        auto mine = bound(&api::KeptAnswers::bind);
+        if (mine) return answers;
+        // What was told before stays kept.
+        if (!all_replayed()) give_back();
+        return mine.error();
+      }
       give_back();
       if (!stands) return stands.error();
     }
@@ -223,6 +231,15 @@ class ListTaking {
     std::optional<api::Once> once;
     bool replayed = false;
   };
+
+  // Errors: the key is another request's.
+  Status bound(Result<api::Bound> (api::KeptAnswers::*how)(const api::Once&)) {
+    api::KeptAnswers* answers = request_.serve.backend.answers;
+    if (!request_.once || answers == nullptr) return {};
+    auto known = (answers->*how)(*request_.once);
+    if (!known) return known.error();
+    return {};
+  }
 
   Result<std::vector<api::AcquireAnswer>> once_through() {
     std::vector<api::AcquireAnswer> answers;
@@ -244,11 +261,14 @@ class ListTaking {
     return answers;
   }
 
+  bool all_replayed() const {
+    return std::ranges::all_of(taken_, [](const Taken& one) { return one.replayed; });
+  }
+
   // All of them replayed: the answer of the first time. Some: of a try that did not get all of
   // them, and may have ended since.
   Result<bool> replayed_ones_stand() {
-    const auto replayed = [](const Taken& one) { return one.replayed; };
-    if (std::ranges::all_of(taken_, replayed)) return true;
+    if (all_replayed()) return true;
     for (const Taken& one : taken_) {
       if (!one.replayed) continue;
       auto answer = request_.leases().check(one.grip);

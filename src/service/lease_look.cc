@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "service/fence_records.h"
+#include "service/lease_plan.h"
 #include "service/lease_service.h"
 #include "service/lease_snapshot.h"
 
@@ -183,6 +184,18 @@ void LeaseService::keep_in_mind(const Settled& settled) {
   const MutexLock lock(known_mutex_);
   if (known_.size() >= kMostKnown) known_.clear();
   known_.insert_or_assign(settled.after.resource, std::move(seen));
+}
+
+// The first answer said that it stands, and so does the second, whatever has become of it since.
+std::vector<store::Step> LeaseService::kept_standing(const api::Once& once, const Settled& settled,
+                                                     const core::Verb& verb, WallTime now) const {
+  const core::Outcome outcome = settled.decision.outcome;
+  const bool stands = outcome == core::Outcome::Replayed || outcome == core::Outcome::EndedBefore ||
+                      outcome == core::Outcome::MovedBefore;
+  if (!stands) return {};
+  auto steps = plan_steps(settled.after.resource, settled.after.seen, core::Change());
+  steps.push_back(kept_answer(once, settled, verb, now));
+  return steps;
 }
 
 }  // namespace stint::service

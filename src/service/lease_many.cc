@@ -156,7 +156,7 @@ void LeaseService::many_together(const std::vector<api::Ask>& asks,
   std::vector<store::Proposal> proposals;
   proposals.reserve(some.size());
   for (std::size_t i = 0; i < some.size(); ++i) {
-    if (!plans[i]) {
+    if (!plans[i] || !plans[i]->standing.empty()) {
       single.push_back(some[i]);
     } else if (plans[i]->steps.empty()) {
       tell(some[i], told_of(asks[some[i]], std::move(plans[i]->settled)));

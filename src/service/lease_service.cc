@@ -152,7 +152,10 @@ Result<LeaseService::Planned> LeaseService::plan_on(Snapshot snapshot, const cor
   settled.hint = {.own = seen.own, .alive = seen.alive, .plain = plain(seen.record.timers)};
   settled.granted_ttl = seen.record.timers.alive.ttl.value_or(Millis(0));
   settled.work_before = seen.record.work;
-  if (!writes(decision.outcome)) return out;
+  if (!writes(decision.outcome)) {
+    if (once != nullptr) out.standing = kept_standing(*once, settled, verb, now);
+    return out;
+  }
   // A store whose leases went elsewhere gives no grant; who held one there still learns that it
   // ended.
   if (decision.change.own && !settled.after.usable) return settled.after.usable.error();
@@ -185,9 +188,11 @@ Result<LeaseService::Settled> LeaseService::settle(const ResourceName& resource,
       if (unknowns > 0 && settled.decision.outcome == core::Outcome::Lost) {
         return lost_from_sight(resource);
       }
-      return std::move(settled);
+      if (planned->standing.empty()) return std::move(settled);
     }
-    auto answer = store_.commit(planned->steps, sync_of(settled.decision.change));
+    const bool stands = planned->steps.empty();
+    auto answer = stands ? store_.commit(planned->standing, store::Sync::Durable)
+                         : store_.commit(planned->steps, sync_of(settled.decision.change));
     if (!answer) {
       const bool again = answer.error().code == Code::UnknownOutcome &&
                          on_unknown == OnUnknown::AskAgain && ++unknowns < kMostUnknowns;
@@ -200,6 +205,7 @@ Result<LeaseService::Settled> LeaseService::settle(const ResourceName& resource,
       may_assume = false;
       continue;
     }
+    if (stands) return std::move(settled);
     committed(*planned, *done);
     if (const auto anchor = anchor_of(*planned, *done)) anchors_->remember(*anchor);
     return std::move(settled);
@@ -366,10 +372,11 @@ api::Held LeaseService::held_of(const Settled& settled) const {
 store::Step LeaseService::kept_answer(const api::Once& once, const Settled& settled,
                                       const core::Verb& verb, WallTime now) const {
   Settled after = settled;
-  const core::Change& change = settled.decision.change;
-  const Millis granted = change.alive.length;
-  apply(after.after.seen.record, change, granted);
-  after.granted_ttl = granted;
+  if (writes(settled.decision.outcome)) {
+    const core::Change& change = settled.decision.change;
+    apply(after.after.seen.record, change, change.alive.length);
+    after.granted_ttl = change.alive.length;
+  }
   KeptAnswer kept{.digest = once.digest, .at = now, .granted = std::nullopt, .held = std::nullopt};
   if (std::holds_alternative<core::Acquire>(verb)) {
     kept.granted = granted_of(after);

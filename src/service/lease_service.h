@@ -75,6 +75,10 @@ class LeaseService final : public api::Leases, public api::BatchedLeases {
   // The answer as it will be if the commit is done, to be kept in the same commit.
   store::Step kept_answer(const api::Once& once, const Settled& settled, const core::Verb& verb,
                           WallTime now) const;
+  // The same for what stands already and changes nothing: that it is still so, and the answer.
+  // Empty: it is no such answer.
+  std::vector<store::Step> kept_standing(const api::Once& once, const Settled& settled,
+                                         const core::Verb& verb, WallTime now) const;
   api::Granted granted_of(const Settled& settled) const;
   api::Held held_of(const Settled& settled) const;
   Result<api::HoldAnswer> answer_of(Settled settled);

@@ -47,6 +47,8 @@ struct LeaseService::Planned {
   Settled settled;
   std::vector<store::Step> steps;  // empty: nothing is to be written
   bool assumed = false;            // decided without reading
+  // Of what changes nothing under an idempotency key: what keeps its answer.
+  std::vector<store::Step> standing = {};
 };
 
 // A look that does not show the effect settles nothing: it may have happened, and others after it.

@@ -20,11 +20,17 @@ std::string encode(const KeptAnswer& answer) {
              answer.granted ? "granted" : "held", "\":", body, "}");
 }
 
-// What is long and can be looked up elsewhere does not go along.
-void shorten(api::Lease& lease) {
+// What is long and can be looked up elsewhere does not go along; the order's words only if there is
+// no room for them either.
+void shorten(KeptAnswer& kept, bool words) {
+  api::Lease& lease = kept.granted ? kept.granted->lease : kept.held->lease;
   lease.note.clear();
   lease.progress.clear();
   lease.progress_at.reset();
+  if (kept.granted) kept.granted->previous_progress.clear();
+  if (!words) return;
+  lease.why.clear();
+  lease.by.clear();
 }
 
 store::Step once_step(const api::Once& once, std::string value) {
@@ -78,9 +84,9 @@ store::Step keep_answer(const api::Once& once, const KeptAnswer& answer) {
     kept.granted->sealing.clear();
   }
   std::string value = encode(kept);
-  if (value.size() > kRoom) {
-    shorten(kept.granted ? kept.granted->lease : kept.held->lease);
-    if (kept.granted) kept.granted->previous_progress.clear();
+  for (const bool words : {false, true}) {
+    if (value.size() <= kRoom) break;
+    shorten(kept, words);
     value = encode(kept);
   }
   return once_step(once, std::move(value));

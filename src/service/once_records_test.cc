@@ -50,6 +50,26 @@ TEST_F(OnceRecords, WhatWasDoneToAnItemIsKept) {
   }
 }
 
+// An order's words may be long, and longer as JSON: it is carried out under a key as without one.
+TEST_F(OnceRecords, AnOrderOfTheLongestWordsIsKept) {
+  constexpr std::size_t kLongest = 1024;
+  KeptAnswer kept{.digest = "d", .at = clock_.wall(), .granted = {}, .held = api::Held{}};
+  kept.held->lease.resource = std::string(ResourceName::kMaxBytes, 'r');
+  kept.held->lease.owner = Owner::parse(std::string(Owner::kMaxBytes, 'o')).value();
+  kept.held->lease.why = kept.held->lease.by = "short";
+  const auto words = [&](int number) {
+    const store::Step step = keep_answer(once(number), kept);
+    EXPECT_TRUE(store_.commit({step}, store::Sync::Durable).has_value()) << step.value.size();
+    const auto found = decode_kept(once(number), step.value);
+    return found ? found->held->lease.why : found.error().message;
+  };
+  EXPECT_EQ(words(1), "short");
+  kept.held->lease.why = kept.held->lease.by = std::string(kLongest, 'x');
+  EXPECT_EQ(words(2), kept.held->lease.why);
+  kept.held->lease.why = kept.held->lease.by = std::string(kLongest, '"');
+  EXPECT_EQ(words(3), "");
+}
+
 // Of a version that kept them otherwise: that it was done is known, and what was told is not.
 TEST_F(OnceRecords, ARecordOfAnotherFormIsNoAnswer) {
   keep(1);

@@ -213,6 +213,7 @@ Result<std::optional<QueueService::Settled>> QueueService::settle(const core::It
       const bool no = settled.decision.outcome == core::ItemOutcome::Lost ||
                       settled.decision.outcome == core::ItemOutcome::Refused;
       if (unknowns > 0 && no) return still_unknown(id);
+      settled.unknowns = unknowns;
       return Answer(std::move(settled));
     }
     may_assume = false;
@@ -319,7 +320,8 @@ Result<api::ItemAnswer> QueueService::answer(const core::ItemId& id, const core:
   done.store_time = it.seen.store_time;
   if (!it.decision.change) {
     const Keeper keeper(store_, clock_, asked.once);
-    if (auto kept = keeper.keep([&] { return body_of(done); }); !kept) return kept.error();
+    auto kept = keeper.keep([&] { return body_of(done); });
+    if (!kept) return unsettled(kept.error(), it.unknowns);
   }
   return api::ItemAnswer(std::move(done));
 }

@@ -86,6 +86,7 @@ class QueueService final : public api::Queue {
     Millis granted_ttl{0};
     std::vector<core::ItemId> follow_ups = {};
     std::optional<api::ItemDone> kept = std::nullopt;  // what is told who asks again
+    int unknowns = 0;                                  // commits before it that were not answered
   };
   struct Attempt {
     Settled settled;

@@ -17,21 +17,21 @@ namespace stint::testing {
 namespace {
 
 // Dies at the n-th commit: before it, or after it and before its answer is heard. From then on it
-// answers nothing.
+// answers nothing; Deaf: it tells what stands, and commits nothing more.
 class DyingStore final : public store::Store {
  public:
-  enum class When { Before, After };
+  enum class When { Before, After, Deaf };
   DyingStore(store::Store& real, int at, When when) : real_(real), left_(at), when_(when) {}
   bool died() const { return died_; }
 
   const store::Capabilities& capabilities() const override { return real_.capabilities(); }
   const store::Opening& opening() const override { return real_.opening(); }
   Result<store::Reading> read(const std::vector<std::string>& keys) override {
-    if (died_) return gone();
+    if (died_ && when_ != When::Deaf) return gone();
     return real_.read(keys);
   }
   Result<store::Reading> scan(const ScanRange& range) override {
-    if (died_) return gone();
+    if (died_ && when_ != When::Deaf) return gone();
     return real_.scan(range);
   }
   Result<store::CommitAnswer> commit(const std::vector<store::Step>& steps,
@@ -294,6 +294,22 @@ TEST_P(KeptTest, AnItemsVerbAndItsAnswerAreOneCommit) {
     return p.queue.order(ref.id, order(core::ItemOrder::What::Cancel, ref), ref.once);
   });
   EXPECT_EQ(swept_, 7);
+}
+
+// The first commit is made and not answered, the next one is refused: what was done is seen, and
+// that it cannot be kept a second time does not undo it.
+TEST_P(KeptTest, AnItemsVerbThatMayHaveBeenDoneStaysUnknown) {
+  for (const bool completed : {true, false}) {
+    api::ItemRef ref = claimed(runs_++);
+    const api::Once once = new_key();
+    DyingStore deaf(*client_.store, 1, DyingStore::When::Deaf);
+    Process process(deaf, *site_, client_.random, life_, once);
+    ref.once = once;
+    const auto told = completed ? process.queue.complete({.ref = ref, .result = "r", .then = {}})
+                                : process.queue.fail(ref, "w", std::nullopt);
+    ASSERT_FALSE(told.has_value());
+    EXPECT_EQ(told.error().code, Code::UnknownOutcome) << told.error().message;
+  }
 }
 
 // EVIDENCE-OF: G9

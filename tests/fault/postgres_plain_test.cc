@@ -54,8 +54,13 @@ TEST_F(PostgresPlain, WhoChecksTheStoresRecordWaitsForItsWriterAndSeesWhatWasWri
   EXPECT_EQ(version(*store, "k"), of_k);
 }
 
-// It was in time when it was sent, and waits for a row that somebody only looks at.   G3
-TEST_F(PostgresPlain, ARenewalIsJudgedWhenItHasTheRow) {
+// A renewal that was in time when it was sent, and waits for a row that somebody only looks at. G3
+class PostgresPlainRenewal : public PostgresPlain {
+ protected:
+  void wait_for_row(const std::string& key);
+};
+
+void PostgresPlainRenewal::wait_for_row(const std::string& key) {
   const auto store = open();
   warm_up(*store);
   Step make = set("alive", "v", 0);
@@ -71,7 +76,7 @@ TEST_F(PostgresPlain, ARenewalIsJudgedWhenItHasTheRow) {
   const auto state = [&] { return store->read({"alive"})->entries.front().timer.state; };
   // The second one is prepared, and so as plain as can be.
   for (int i = 0; i < 2; ++i) ASSERT_TRUE(committed(store->commit(renewal, Sync::Durable)));
-  Held row(*this, "SELECT 1 FROM record WHERE key = 'alive' FOR UPDATE");
+  Held row(*this, cat("SELECT 1 FROM record WHERE key = '", key, "' FOR UPDATE"));
   std::thread renewing([&] {
     const auto answer = store->commit(renewal, Sync::Durable);
     ASSERT_TRUE(answer) << answer.error().message;
@@ -84,6 +89,11 @@ TEST_F(PostgresPlain, ARenewalIsJudgedWhenItHasTheRow) {
   renewing.join();
   EXPECT_EQ(state(), TimerState::Fired);
 }
+
+TEST_F(PostgresPlainRenewal, IsJudgedWhenItHasTheRow) { wait_for_row("alive"); }
+
+// The one that it checks.
+TEST_F(PostgresPlainRenewal, IsJudgedWhenItHasTheOtherRowToo) { wait_for_row("own"); }
 
 // A call of the old functions may be under way: until it has ended the gate is not relied on.
 TEST_F(PostgresPlain, AnUpdatedSchemaReliesOnTheGateWhenOldCallsHaveEnded) {

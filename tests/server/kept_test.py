@@ -283,6 +283,46 @@ class Kept(TestCase):
             self.same_again(c, '/v1/queues/put', put, first, key='p')
             self.assertEqual(c.get('/v1/queues/items?queue=q').json['items'], [])
 
+    def test_what_stood_already_is_answered_the_same(self):
+        """An answer that changes nothing is one all the same: another has the lease by the time it is asked for again."""
+        with Server() as server:
+            c = server.client()
+            grip = Asks(c).lease('ended')
+            self.assertEqual(c.post('/v1/release', grip).status, 200)
+            ended = c.post('/v1/release', grip, headers={'Idempotency-Key': 'ended'})
+            bid = {'resource': 'k/had', 'owner': 'o', 'claim': claim(), 'ttl_ms': 600_000}
+            self.assertEqual(c.post('/v1/acquire', bid).status, 200)
+            had = c.post('/v1/acquire', bid, headers={'Idempotency-Key': 'had'})
+            self.assertEqual((ended.status, had.status), (200, 200), (ended, had))
+            c.post('/v1/revoke', {'resource': 'k/had', 'token': had.json['token'], 'why': 'w', 'by': 'b'})
+            for name in (grip['resource'], 'k/had'):
+                self.assertEqual(c.acquire(name, owner='bob').status, 200)
+            self.same_again(c, '/v1/release', grip, ended, key='ended')
+            self.same_again(c, '/v1/acquire', bid, had, key='had')
+            for path, body, key in (('/v1/release', grip, 'ended'), ('/v1/acquire', bid, 'had')):
+                wrong = c.call('POST', path, raw=json.dumps(body) + ' ', headers={'Idempotency-Key': key})
+                self.assertEqual(wrong.status, 422, path)
+
+    def test_under_the_key_of_a_list_no_other_list_is_taken(self):
+        with Server() as server:
+            c, key = server.client(), {'Idempotency-Key': 'list'}
+
+            def ask(body, **more):
+                return c.post('/v1/acquire', {'owner': 'o', 'ttl_ms': 600_000, **body}, headers=key, **more)
+            first = ask({'resources': ['k/a', 'k/b']})
+            self.assertEqual(first.status, 200, first)
+            for other in ({'resources': ['k/c', 'k/d']}, {'resource': 'k/c'}, {'resource': 'k/a'}, {'resources': ['k/a']}):
+                self.assertEqual(ask(other).status, 422, other)
+            self.assertEqual([one['resource'] for one in c.get('/v1/leases').json['leases']], ['k/a', 'k/b'])
+            again = ask({'resources': ['k/a', 'k/b']})
+            self.assertEqual([one['token'] for one in again.json['leases']], [one['token'] for one in first.json['leases']])
+            self.assertTrue(all(one['replayed'] for one in again.json['leases']), again)
+            # The other way round; and what was refused has not used its key.
+            key = {'Idempotency-Key': 'one'}
+            self.assertEqual(ask({'resources': ['k/a', 'k/e']}).status, 409)
+            self.assertEqual(ask({'resource': 'k/e'}).status, 200)
+            self.assertEqual(ask({'resources': ['k/f', 'k/g']}).status, 422)
+
     def test_a_new_keys_secret_comes_again_and_is_not_in_the_store(self):
         with Server() as server:
             admin = server.client(server.key('admin', 'admin,read'))

@@ -127,8 +127,8 @@ Task<void> Connection::run() {
     const std::string rest = std::exchange(unsent_, {});
     more = co_await client_.write(rest);
   }
-  while (more && !hub_.stopping) {
-    if (move_to_lane()) co_return;
+  while (more && (!hub_.stopping || head_is_here())) {
+    if (!hub_.stopping && move_to_lane()) co_return;
     idle_ = true;
     auto head = co_await read_head();
     if (!head) break;
@@ -136,6 +136,12 @@ Task<void> Connection::run() {
     more = co_await serve(std::move(*head));
   }
   co_await linger();
+}
+
+// A lane had read it before it was given back: it is answered also by a server that stops.
+bool Connection::head_is_here() const {
+  const auto end = find_head_end(client_.unread());
+  return end && *end > 0;
 }
 
 // Who asks for one short thing after another is served with the others of its kind.

@@ -111,7 +111,15 @@ class AsioServer final : public Server {
   bool stop(Millis patience) override {
     if (!thread_.joinable()) return true;
     post([this] { quiesce(); });
-    if (hub_->lanes) hub_->lanes->stop();
+    if (hub_->lanes) {
+      hub_->lanes->stop();
+      // What they gave back meanwhile is waited for, too: it is on its way to the loop.
+      {
+        const MutexLock lock(mutex_);
+        none_ = false;
+      }
+      post([this] { tell(); });
+    }
     const bool clean = wait_for_none(patience);
     post([this] {
       const auto all = hub_->connections;

@@ -122,6 +122,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
  private:
   friend class PendingCall;
   bool move_to_lane();
+  bool head_is_here() const;
   Task<std::optional<RequestHead>> read_head();
   Task<bool> serve(RequestHead head);  // false: the connection ends
   Task<Decision> decision(PendingCall& call);

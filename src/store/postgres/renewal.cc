@@ -9,8 +9,10 @@ enum RenewalColumn { kRenewedAt, kRenewalHolds, kRenewalColumns };
 
 // One update, as plain as a renewal can be. Where the touched record is not as it was seen, or its
 // timer has fired, there is no row and nothing was done. What is judged after the update, and so
-// under the row's lock, fails the statement (22012), which undoes it: that the timer still ran then
-// (the update may have waited for who held the row), and that the checked record is as it was seen.
+// under the row's lock, fails the statement (22012), which undoes it: that the checked record is as
+// it was seen, and that the timer still ran then. The update may have waited for who held the row,
+// and the check for who held the other: so the timer is judged last, by a look of its own (what is
+// selected beside a lock is worked out before the lock is waited for).
 // `b` is the row as the statement found it: one that was touched meanwhile fails as well.   G3
 const char* const kRenewalSql =
     "UPDATE $S.record r SET at = clock_timestamp(), fires_at = clock_timestamp()"
@@ -19,8 +21,8 @@ const char* const kRenewalSql =
     " '1 millisecond' THEN r.ttl_ms ELSE $5 END"
     " WHERE r.key = $1 AND r.version = $3 AND greatest(clock_timestamp(), r.at) < r.fires_at"
     " RETURNING r.at, 1 / CASE WHEN (SELECT o.version = $4"
-    " AND greatest(clock_timestamp(), b.at) < b.fires_at"
-    " FROM $S.record b, $S.record o WHERE b.key = $1 AND o.key = $2 FOR KEY SHARE OF o)"
+    " FROM $S.record o WHERE o.key = $2 FOR KEY SHARE) AND"
+    " (SELECT greatest(clock_timestamp(), b.at) < b.fires_at FROM $S.record b WHERE b.key = $1)"
     " THEN 1 ELSE 0 END";
 
 std::optional<Renewal> renewal_of(const std::vector<Step>& steps) {

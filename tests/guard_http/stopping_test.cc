@@ -1,0 +1,55 @@
+// A server that begins to stop while one of its lanes has a request in hand.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "net/http/server.h"
+#include "os/clock.h"
+#include "tests/guard_http/world.h"
+
+namespace stint::test {
+namespace {
+
+// Short answers on the loop. The lane declines what it was given, but not before it may.
+class Declining final : public net::http::Handler, public net::http::TurnHandler {
+ public:
+  void request(const std::shared_ptr<net::http::Call>& call) override {
+    call->answer({.status = stopping ? 503 : 200, .body = "{}", .is_short = true});
+  }
+  void turn(net::http::Turn& /*turn*/) override {
+    in_turn = true;
+    EXPECT_TRUE(wait_until([this] { return stopping.load(); }));
+  }
+  std::atomic<bool> in_turn = false;
+  std::atomic<bool> stopping = false;
+};
+
+// It was read, so it is answered, as one that the loop has read is: that nothing was done.
+TEST(HttpStopping, WhatALaneHasReadAndDeclinedIsAnswered) {
+  os::SystemClock clock;
+  Declining handler;
+  auto server = net::http::Server::start(
+      {.listen = {"127.0.0.1", 0}, .upstream = {}, .limits = {}, .turns = &handler}, handler,
+      clock);
+  ASSERT_TRUE(server) << server.error().message;
+  const std::uint16_t port = (*server)->port();
+  Client client(port);
+  const std::string request = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}";
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(client.send(request));
+    ASSERT_EQ(client.read().status, 200);
+  }
+  ASSERT_TRUE(client.send(request));
+  ASSERT_TRUE(wait_until([&] { return handler.in_turn.load(); }));
+  std::thread stopper([&] { EXPECT_TRUE((*server)->stop(Millis(30'000))); });
+  // From then on the loop knows.
+  EXPECT_TRUE(wait_until([&] { return !os::Fd(connect_loopback(port)); }));
+  handler.stopping = true;
+  EXPECT_EQ(client.read().status, 503);
+  EXPECT_TRUE(client.closed());
+  stopper.join();
+}
+
+}  // namespace
+}  // namespace stint::test
