@@ -132,6 +132,27 @@ TEST_F(PostgresPlain, AnUpdatedSchemaReliesOnTheGateWhenOldCallsHaveEnded) {
   EXPECT_EQ(sql("SELECT version FROM meta"), "4\n");
 }
 
+// Where nothing is there no row brings the time along, also if the store's own records were asked
+// for, which are there as a rule.
+TEST_F(PostgresPlain, AReadingOfWhatIsNotThereTellsTheTime) {
+  const auto store = open();
+  warm_up(*store);
+  const auto there = store->read({"meta/store", "k", "none"});
+  ASSERT_TRUE(there) << there.error().message;
+  for (const std::vector<std::string>& keys :
+       {std::vector<std::string>{"meta/none", "none"}, std::vector<std::string>{"none"}}) {
+    const auto reading = store->read(keys);
+    ASSERT_TRUE(reading) << reading.error().message;
+    EXPECT_EQ(reading->entries.front().version, 0U);
+    EXPECT_EQ(reading->entries.size(), keys.size());
+    EXPECT_GE(reading->store_time, there->store_time);
+    EXPECT_TRUE(reading->store_wall);
+  }
+  EXPECT_GT(there->entries[0].version, 0U);
+  EXPECT_GT(there->entries[1].version, 0U);
+  EXPECT_EQ(there->entries[2].version, 0U);
+}
+
 // Random commits three times: plainly; the general way, which one more step makes them take; and
 // beside another one, in one statement.
 TEST_F(PostgresPlain, MeansTheSameAsTheGeneralWay) {

@@ -290,6 +290,35 @@ TEST(SqlTime, IsNeverUnlimitedAndNeverLongerThanTheSessionsOwn) {
   session.must("SET statement_timeout = '2min'; SET idle_in_transaction_session_timeout = '5s'");
   EXPECT_EQ(limits("SELECT stint.admit('r', 1)"), "30s 5s");
   EXPECT_EQ(session.value("SHOW statement_timeout"), "2min");
+  session.must("SET statement_timeout = 0");
+  EXPECT_EQ(limits("SELECT stint.admit('r', 1)"), "30s 5s");
+  session.must("SET statement_timeout = '5s'; SET idle_in_transaction_session_timeout = 0");
+  EXPECT_EQ(limits("SELECT stint.admit('r', 1)"), "5s 30s");
+}
+
+// Shown again, as by the triggers of protected tables, a token changes no limit that there is;
+// where there is none any more it sets them again.
+TEST(SqlTime, StaysWhenTheTokenIsShownAgain) {
+  Session session(guarded_database());
+  seal(session, "r", 1);
+  const auto limits = [&] {
+    return cat(session.value("SHOW statement_timeout"), ' ',
+               session.value("SHOW idle_in_transaction_session_timeout"));
+  };
+  const std::string admit = "SELECT stint.admit('r', 1)";
+  session.must("BEGIN");
+  session.must("SELECT stint.admit('r', 1, interval '7 s')");
+  session.must(admit);
+  EXPECT_EQ(limits(), "7s 7s");
+  session.must("SET LOCAL statement_timeout = '50s'");
+  session.must(admit);
+  EXPECT_EQ(limits(), "50s 7s");
+  session.must(
+      "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0");
+  session.must(admit);
+  EXPECT_EQ(limits(), "30s 30s");
+  session.must("COMMIT");
+  EXPECT_EQ(limits(), "0 0");
 }
 
 // A long guarded transaction holds own/R; a renewal writes alive/R.

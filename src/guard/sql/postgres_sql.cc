@@ -328,36 +328,48 @@ END $f$;
 
 -- First in the transaction that writes. G5: what was judged is locked until its end.
 -- The common case is settled here: no store in this database, the fence is at this very token, no
--- seal announced. In few expressions, since plpgsql sets up each of them anew in every transaction;
--- with the caller's rights and search_path, since the server goes through all its settings when it
--- leaves a function that has its own. So every name is qualified.
+-- seal announced, and no limits of the session's own. In few and short expressions, since plpgsql
+-- sets up each one that it meets anew in every transaction; with the caller's rights and
+-- search_path, since the server goes through all its settings when it leaves a function that has
+-- its own. So every name is qualified.
 CREATE OR REPLACE FUNCTION stint.admit(resource text, token bigint, generation text DEFAULT NULL,
   remaining interval DEFAULT NULL, mode text DEFAULT 'at-least', key text DEFAULT '',
   digest text DEFAULT '')
 RETURNS text LANGUAGE plpgsql AS $f$
 #variable_conflict use_variable
 DECLARE
-  held text;
+  life text;
 BEGIN
   -- The lock first, then the look, in a statement (and so with a snapshot) of its own.
   IF mode OPERATOR(pg_catalog.=) 'at-least' AND remaining IS NULL
       AND $H
       AND pg_catalog.current_setting('transaction_isolation') OPERATOR(pg_catalog.=) 'read committed'
       AND pg_catalog.pg_try_advisory_xact_lock_shared(stint.lock_of(resource)) THEN
-    SELECT f.token OPERATOR(pg_catalog.||) ' ' OPERATOR(pg_catalog.||) f.generation INTO held
-      FROM stint.fences f
+    -- Whatever is announced for the resource is judged below. By no index: there is next to nothing
+    -- in that table, and to open an index takes longer than to look through it.
+    SELECT f.generation INTO life FROM stint.fences f
      WHERE f.resource OPERATOR(pg_catalog.=) resource AND f.token OPERATOR(pg_catalog.=) token
        AND NOT f.nobodys
        AND (generation IS NULL OR generation OPERATOR(pg_catalog.=) ''
          OR f.generation OPERATOR(pg_catalog.=) generation)
-       AND NOT EXISTS (SELECT FROM stint.sealing s WHERE s.resource OPERATOR(pg_catalog.=) resource
-         AND (s.token OPERATOR(pg_catalog.>) token
-           OR s.generation OPERATOR(pg_catalog.<>) f.generation));
-    IF held IS NOT NULL AND (
-        pg_catalog.current_setting(stint.place_of(resource), true) OPERATOR(pg_catalog.=) held
+       AND NOT EXISTS (SELECT FROM stint.sealing s
+         WHERE (s.resource OPERATOR(pg_catalog.||) '') OPERATOR(pg_catalog.=) resource);
+    IF life IS NOT NULL
+        AND pg_catalog.current_setting('statement_timeout') OPERATOR(pg_catalog.=) '0'
+        AND pg_catalog.current_setting('idle_in_transaction_session_timeout')
+          OPERATOR(pg_catalog.=) '0'
+        AND pg_catalog.set_config('statement_timeout', '30s', true) IS NOT NULL
+        AND pg_catalog.set_config('idle_in_transaction_session_timeout', '30s', true) IS NOT NULL
+        AND pg_catalog.set_config(stint.place_of(resource),
+          token OPERATOR(pg_catalog.||) ' ' OPERATOR(pg_catalog.||) life, true) IS NOT NULL THEN
+      RETURN 'admitted';
+    -- Again in this transaction, as by the triggers; or the session has limits of its own.
+    ELSIF life IS NOT NULL AND (pg_catalog.current_setting(stint.place_of(resource), true)
+          OPERATOR(pg_catalog.=) (token OPERATOR(pg_catalog.||) ' ' OPERATOR(pg_catalog.||) life)
         OR stint.limit_default('idle_in_transaction_session_timeout') IS NOT NULL
           AND stint.limit_default('statement_timeout') IS NOT NULL
-          AND pg_catalog.set_config(stint.place_of(resource), held, true) IS NOT NULL) THEN
+          AND pg_catalog.set_config(stint.place_of(resource),
+            token OPERATOR(pg_catalog.||) ' ' OPERATOR(pg_catalog.||) life, true) IS NOT NULL) THEN
       RETURN 'admitted';
     END IF;
   END IF;

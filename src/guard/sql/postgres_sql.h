@@ -14,7 +14,7 @@
 
 namespace stint::guard {
 
-constexpr int kPostgresGuardVersion = 3;
+constexpr int kPostgresGuardVersion = 4;
 
 extern const char* const kGuardTables;
 extern const char* const kGuardLaw;

@@ -18,7 +18,7 @@ std::string session_options(const Settings& settings, bool relaxed) {
   return cat("-c lock_timeout=", wait,
              " -c default_transaction_isolation=read\\ committed"
              " -c plan_cache_mode=force_generic_plan -c jit=off -c enable_seqscan=off"
-             " -c enable_hashjoin=off -c enable_mergejoin=off",
+             " -c enable_hashjoin=off -c enable_mergejoin=off -c enable_bitmapscan=off",
              relaxed ? " -c synchronous_commit=off" : "");
 }
 

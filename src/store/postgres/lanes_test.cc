@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <optional>
 #include <thread>
@@ -13,6 +14,7 @@ namespace {
 
 struct Job {
   bool stands_still = false;  // alone, until it is told
+  bool batch_stands_still = false;
   bool fits = true;
   std::optional<int> answer = {};  // with how many it travelled
 };
@@ -20,20 +22,25 @@ struct Job {
 class PostgresLanes : public ::testing::Test {
  protected:
   Lanes<Job>& lanes(Nanos longest_wait) {
-    return lanes_.emplace(Lanes<Job>::Ways{.alone = [this](Job& job) { alone(job); },
-                                           .together =
-                                               [this](const std::vector<Job*>& jobs) {
-                                                 ++together_;
-                                                 for (Job* job : jobs) {
-                                                   if (job->fits)
-                                                     job->answer = static_cast<int>(jobs.size());
-                                                 }
-                                               },
-                                           .lanes = 2,
-                                           .most_together = 8,
-                                           .longest_wait = longest_wait});
+    return lanes_.emplace(
+        Lanes<Job>::Ways{.alone = [this](Job& job) { alone(job); },
+                         .together = [this](const std::vector<Job*>& jobs) { together(jobs); },
+                         .lanes = 2,
+                         .most_together = 8,
+                         .longest_wait = longest_wait});
+  }
+  void together(const std::vector<Job*>& jobs) {
+    ++together_;
+    if (std::ranges::any_of(jobs, &Job::batch_stands_still)) {
+      ++still_;
+      until([this] { return go_.load(); });
+    }
+    for (Job* job : jobs) {
+      if (job->fits) job->answer = static_cast<int>(jobs.size());
+    }
   }
   void alone(Job& job) {
+    ++alone_;
     if (job.stands_still) {
       ++still_;
       until([this] { return go_.load(); });
@@ -57,6 +64,7 @@ class PostgresLanes : public ::testing::Test {
   std::atomic<int> still_ = 0;
   std::atomic<bool> go_ = false;
   std::atomic<int> together_ = 0;
+  std::atomic<int> alone_ = 0;
 };
 
 TEST_F(PostgresLanes, OneByOneEachGoesAlone) {
@@ -69,17 +77,44 @@ TEST_F(PostgresLanes, OneByOneEachGoesAlone) {
   EXPECT_EQ(together_, 0);
 }
 
-// Both lanes stand still: nobody stays in line for it.
-TEST_F(PostgresLanes, WhoHasWaitedGoesBesideTheLanes) {
-  lanes(Millis(20));
+// Both lanes stand still: nobody stays in line for it, and nobody goes alone because of it.
+TEST_F(PostgresLanes, WhoHasWaitedTakesTheLineAlong) {
+  lanes(Millis(1'000));
   std::vector<Job> stuck(2, Job{.stands_still = true});
   auto standing = start(stuck);
   until([&] { return still_ == 2; });
   std::vector<Job> others(5);
   auto going = start(others);
   join(going);
-  for (const Job& job : others) EXPECT_EQ(job.answer, 1);
+  for (const Job& job : others) EXPECT_EQ(job.answer, 5);
+  EXPECT_EQ(together_, 1);
+  EXPECT_EQ(alone_, 2);
   go_ = true;
+  join(standing);
+}
+
+// After a batch that takes long the line travels in batches.
+TEST_F(PostgresLanes, WhoHasWaitedForABatchTakesTheLineAlong) {
+  lanes(Millis(1'000));
+  std::vector<Job> stuck(2, Job{.stands_still = true});
+  auto standing = start(stuck);
+  until([&] { return still_ == 2; });
+  // One batch beside the two, and the other lane is led by one who stands still, too.
+  std::vector<Job> slow(3, Job{.batch_stands_still = true});
+  auto travelling = start(slow);
+  until([&] { return still_ == 3; });
+  std::vector<Job> last(1, Job{.stands_still = true});
+  auto beside = start(last);
+  until([&] { return still_ == 4; });
+  std::vector<Job> others(5);
+  auto going = start(others);
+  join(going);
+  for (const Job& job : others) EXPECT_EQ(job.answer, 5);
+  EXPECT_EQ(together_, 2);
+  EXPECT_EQ(alone_, 3);
+  go_ = true;
+  join(travelling);
+  join(beside);
   join(standing);
 }
 

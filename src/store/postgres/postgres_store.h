@@ -49,6 +49,7 @@ class PostgresStore final : public Store {
 
   // A statement that may be asked again on another connection.
   Result<postgres::Rows> ask(const postgres::Statement& statement, const postgres::Params& params);
+  Result<postgres::Rows> ask_for(const std::vector<std::string_view>& keys);
   Result<CommitAnswer> check(const std::vector<Step>& steps);
 
   struct ReadTask {
@@ -90,6 +91,7 @@ class PostgresStore final : public Store {
   const postgres::Settings settings_;
   const Clock& clock_;
   const postgres::Statement read_;
+  const postgres::Statement read_short_;
   const postgres::Statement scan_;
   const postgres::Statement scan_back_;
   const postgres::Statement commit_;

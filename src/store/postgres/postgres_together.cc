@@ -17,7 +17,7 @@ void PostgresStore::read_together(const std::vector<ReadTask*>& tasks) {
   for (const ReadTask* task : tasks) keys.insert(keys.end(), task->keys.begin(), task->keys.end());
   std::ranges::sort(keys);
   keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
-  auto rows = ask(read_, Params().byte_arrays(keys));
+  auto rows = ask_for(keys);
   if (!rows) return;
   auto reading = postgres::reading_of(*rows);
   if (!reading) return;

@@ -11,6 +11,7 @@
 namespace stint::store::postgres {
 
 extern const char* const kReadSql;
+extern const char* const kReadShortSql;  // no row, and no time, where none of them is there
 extern const char* const kAppendedSql;
 std::string scan_sql(std::string_view order);
 
