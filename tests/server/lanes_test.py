@@ -162,6 +162,17 @@ class Lanes:
         self.assertEqual(wire.answer()[0], 200)
         wire = self.wire('lane/d2')
         self.assertEqual(wire.ask('/v1/renew', renew, fields=[f'X-{i}: {"x" * 500}' for i in range(20)])[0], 200)
+        # Who would wait to be asked for the body, and sends it all the same; and who waits.
+        wire = self.wire('lane/d2')
+        self.assertEqual(wire.ask('/v1/renew', renew, fields=['Expect: 100-continue'])[0], 200)
+        head, body = wire.text('/v1/renew', renew, fields=['Expect: 100-continue']).split(b'\r\n\r\n')
+        wire.sock.sendall(head + b'\r\n\r\n')
+        while not wire.got.endswith(b'\r\n\r\n'):
+            wire.more()
+        self.assertEqual(wire.got, b'HTTP/1.1 100 Continue\r\n\r\n')
+        wire.got = b''
+        wire.sock.sendall(body)
+        self.assertEqual(wire.answer()[0], 200)
         wire = self.wire('lane/d2')
         status, _, fields = wire.ask('/v1/renew', renew, fields=['Connection: close'])
         self.assertEqual((status, fields['connection']), (200, 'close'))

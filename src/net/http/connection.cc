@@ -222,8 +222,8 @@ Task<bool> Connection::serve(RequestHead head) {
   Decision made = std::exchange(call->decided, Decision());
   if (std::holds_alternative<std::monostate>(made)) made = co_await decision(*call);
   if (const auto* order = std::get_if<Collect>(&made)) {
-    // Mostly all of it came with the head.
-    auto here = continue_due_ ? Result<std::string>(std::string()) : take_pieces(false);
+    // Mostly all of it came with the head: also of some who would wait to be asked for it.
+    auto here = take_pieces(false);
     const bool whole = here && body_->done() && here->size() <= order->most;
     // g++ 12 destroys twice what one branch of a ?: with a co_await has made.
     std::optional<std::string> text;
