@@ -74,6 +74,11 @@ TEST_F(PostgresMany, NoneIsDoneOnAnOldWordOfTheStore) {
 TEST_F(PostgresMany, TwoThatWriteOneRecordAreNotBothDone) {
   const auto answers = many_->commit_many({grant("a", 0, meta_), grant("a", 0, meta_)});
   EXPECT_TRUE(committed(answers[0]) != committed(answers[1]));
+  // One that is there: no insertion fails then, and both would hold.
+  const store::Version of_k = version(*store_, "k");
+  const auto again = many_->commit_many({grant("k", of_k, meta_), grant("k", of_k, meta_)});
+  EXPECT_TRUE(committed(again[0]) != committed(again[1])) << "two were told that they have it";
+  EXPECT_EQ(sql("SELECT count(*) FROM record WHERE key >= 'log/' AND key < 'log0'"), "2\n");
 }
 
 // A timer is judged by the store, in the commit.   G3
