@@ -113,8 +113,9 @@ class LaneSender {
   void drain() {
     MutexLock lock(mutex_);
     changed_.wait(lock, [this]() REQUIRES(mutex_) { return !busy_; });
-    stuck_ = false;
   }
+  // By who looks at all clients now. REQUIRES: drained, and nothing sent since.
+  void forget_stuck() { stuck_ = false; }
 
  private:
   // True: somebody did not take it.
@@ -278,6 +279,7 @@ class Lane final : private Turn {
   void run() {
     std::array<epoll_event, kMostInATurn> ready{};
     while (!stopping_) {
+      const MonoTime begun = clock_.mono();
       const int count = ::epoll_wait(poll_.get(), ready.data(), static_cast<int>(ready.size()),
                                      static_cast<int>(kLaneSweep.count()));
       for (int i = 0; i < count; ++i) {
@@ -287,8 +289,10 @@ class Lane final : private Turn {
       }
       if (!calls_.empty()) turn();
       if (sender_.stuck()) look_at_stuck();
-      const MonoTime now = clock_.mono();
-      if (now - swept_ >= kLaneSweep) sweep(now);
+      // Idle is who was so when this pass began and was not found ready in it. What came while a
+      // turn took its time is read in the next one.
+      const bool all_read = count < static_cast<int>(ready.size());
+      if (all_read && begun - swept_ >= kLaneSweep) sweep(begun);
     }
   }
 
@@ -337,6 +341,7 @@ class Lane final : private Turn {
   // Who does not take its answers is the loop's: it has the patience, and an end to it.
   void look_at_stuck() {
     sender_.drain();
+    sender_.forget_stuck();
     std::vector<LaneClient*> stuck;
     {
       const MutexLock lock(mutex_);

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <condition_variable>
 
 #include "base/mutex.h"
@@ -197,6 +198,88 @@ TEST_F(LanesTest, WhatIsSentEarlyDoesNotWaitForTheEndOfTheTurn) {
   }
   changed.notify_all();
   lanes_->stop();  // its thread uses what stands here
+}
+
+// A turn that goes on until it is told to end, so that what is said meanwhile is in the next one.
+class Gate {
+ public:
+  void pass() {
+    MutexLock lock(mutex_);
+    entered_ = true;
+    changed_.notify_all();
+    EXPECT_TRUE(changed_.wait_for(lock, kPatience, [this]() REQUIRES(mutex_) { return open_; }));
+  }
+  void wait_until_entered() {
+    MutexLock lock(mutex_);
+    EXPECT_TRUE(changed_.wait_for(lock, kPatience, [this]() REQUIRES(mutex_) { return entered_; }));
+  }
+  void open() {
+    const MutexLock lock(mutex_);
+    open_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  Mutex mutex_;
+  std::condition_variable_any changed_;
+  bool entered_ GUARDED_BY(mutex_) = false;
+  bool open_ GUARDED_BY(mutex_) = false;
+};
+
+// Found in the very turn in which another one is declined: the rest of the answer is sent all the
+// same.
+TEST_F(LanesTest, AStuckOneIsNotForgottenBesideOneWhoIsDeclined) {
+  const std::string body(std::size_t{4} << 20U, 'x');
+  Gate gate;
+  open([&](Turn& turn) {
+    gate.pass();
+    for (const auto& call : turn.calls()) {
+      if (call->body() == "long") call->answer({.status = 200, .body = body});
+      if (call->body() == "first") call->answer({.status = 200, .body = "{}"});
+    }
+  });
+  const os::Fd first = join();
+  const os::Fd greedy = join();
+  const os::Fd declined = join();
+  say(first, request("first"));
+  gate.wait_until_entered();
+  say(greedy, request("long"));
+  say(declined, request("no"));
+  gate.open();
+  const Moved one = back_.wait();
+  const Moved other = back_.wait();  // both, in whatever order
+  EXPECT_FALSE(one.unsent.empty() && other.unsent.empty());
+  lanes_->stop();
+}
+
+// The store was slow for longer than a connection may be idle: a request that came meanwhile is not
+// idle.
+TEST_F(LanesTest, WhatWasAskedDuringALongTurnIsAnswered) {
+  struct Set final : Clock {
+    MonoTime mono() const override { return MonoTime(Nanos(ns)); }
+    WallTime wall() const override { return {}; }
+    std::atomic<std::int64_t> ns = std::int64_t{1} << 40U;
+  };
+  Set clock;
+  Gate gate;
+  Answers handler([&](Turn& turn) {
+    gate.pass();
+    answer_all(turn, "{}");
+  });
+  auto lanes = Lanes::open(1, Millis(60'000), handler, clock,
+                           [this](Moved moved) { back_.put(std::move(moved)); });
+  ASSERT_TRUE(lanes) << lanes.error().message;
+  lanes_ = std::move(*lanes);
+  const os::Fd first = join();
+  const os::Fd second = join();
+  say(first, request("{}"));
+  gate.wait_until_entered();
+  say(second, request("{}"));
+  clock.ns += Nanos(std::chrono::seconds(61)).count();
+  gate.open();
+  EXPECT_EQ(hear(first, answer("{}").size()), answer("{}"));
+  EXPECT_EQ(hear(second, answer("{}").size()), answer("{}"));
+  lanes_.reset();
 }
 
 TEST_F(LanesTest, ManyAreServedAtATime) {
