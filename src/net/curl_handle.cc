@@ -132,6 +132,10 @@ HttpOutcome CurlHandle::outcome(CURLcode code) {
                       code == CURLE_SSL_CONNECT_ERROR || code == CURLE_PEER_FAILED_VERIFICATION;
   const bool sent = request_->body.empty() ? !before : touched_;
   std::string text = error_[0] != 0 ? error_ : ::curl_easy_strerror(code);
+  // A server that speaks no TLS answers in plain words and closes, and its reset may come first.
+  if (code == CURLE_SSL_CONNECT_ERROR && text.find("SSL") == std::string::npos) {
+    text = cat("no SSL connection came about: ", text);
+  }
   if (too_long_) text = "the answer is too long";
   if (code == CURLE_OPERATION_TIMEDOUT) {
     text = sent ? "no answer within the time" : "no connection within the time";
