@@ -57,10 +57,11 @@ TEST_F(PostgresPlain, WhoChecksTheStoresRecordWaitsForItsWriterAndSeesWhatWasWri
 // A renewal that was in time when it was sent, and waits for a row that somebody only looks at. G3
 class PostgresPlainRenewal : public PostgresPlain {
  protected:
-  void wait_for_row(const std::string& key);
+  // `along` makes it take another way than the short one.
+  void wait_for_row(const std::string& key, const std::vector<Step>& along = {});
 };
 
-void PostgresPlainRenewal::wait_for_row(const std::string& key) {
+void PostgresPlainRenewal::wait_for_row(const std::string& key, const std::vector<Step>& along) {
   const auto store = open();
   warm_up(*store);
   Step make = set("alive", "v", 0);
@@ -71,8 +72,8 @@ void PostgresPlainRenewal::wait_for_row(const std::string& key) {
   touch.timer = Step::TimerOp::Extend;
   touch.ttl = make.ttl;
   touch.demand = TimerState::Running;
-  const std::vector<Step> renewal = {touch,
-                                     seen(step(Step::Kind::Check, "own"), version(*store, "own"))};
+  std::vector<Step> renewal = {touch, seen(step(Step::Kind::Check, "own"), version(*store, "own"))};
+  renewal.insert(renewal.end(), along.begin(), along.end());
   const auto state = [&] { return store->read({"alive"})->entries.front().timer.state; };
   // The second one is prepared, and so as plain as can be.
   for (int i = 0; i < 2; ++i) ASSERT_TRUE(committed(store->commit(renewal, Sync::Durable)));
@@ -94,6 +95,14 @@ TEST_F(PostgresPlainRenewal, IsJudgedWhenItHasTheRow) { wait_for_row("alive"); }
 
 // The one that it checks.
 TEST_F(PostgresPlainRenewal, IsJudgedWhenItHasTheOtherRowToo) { wait_for_row("own"); }
+
+// With something to write along, and with something that only the general way can do.
+TEST_F(PostgresPlainRenewal, ThatIsNotShortIsJudgedAfterTheLastRow) {
+  wait_for_row("own", {step(Step::Kind::Set, "work", "w")});
+}
+TEST_F(PostgresPlainRenewal, OfTheGeneralWayIsJudgedAfterTheLastRow) {
+  wait_for_row("own", {step(Step::Kind::Check, "zz")});
+}
 
 // A call of the old functions may be under way: until it has ended the gate is not relied on.
 TEST_F(PostgresPlain, AnUpdatedSchemaReliesOnTheGateWhenOldCallsHaveEnded) {
@@ -129,7 +138,7 @@ TEST_F(PostgresPlain, AnUpdatedSchemaReliesOnTheGateWhenOldCallsHaveEnded) {
   }
   old.end();
   const auto store = open();
-  EXPECT_EQ(sql("SELECT version FROM meta"), "4\n");
+  EXPECT_EQ(sql("SELECT version FROM meta"), "5\n");
 }
 
 // Where nothing is there no row brings the time along, also if the store's own records were asked

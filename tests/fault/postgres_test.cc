@@ -92,7 +92,7 @@ class PostgresFault : public ::testing::Test {
     if (timeout < Millis(30'000) && open() == nullptr) return nullptr;
     store::OpenRequest request;
     request.address.scheme = "postgres";
-    request.address.user = "postgres";
+    request.address.user = user_;
     request.address.path = "postgres";
     request.address.hosts = {{.name = "127.0.0.1", .port = port == 0 ? server_->port() : port}};
     request.address.options["schema"] = schema_;
@@ -135,6 +135,7 @@ class PostgresFault : public ::testing::Test {
 
   static inline PostgresServer* server_ = nullptr;
   std::string schema_;
+  std::string user_ = "postgres";
   os::SystemClock clock_;
   TempDir dir_;
 };
@@ -492,8 +493,29 @@ TEST_F(PostgresFault, ASchemaOfAnOlderVersionIsBroughtUpToDate) {
   const auto store = open();
   ASSERT_NE(store, nullptr);
   EXPECT_EQ(store->read({"k"})->entries.front().value, "v");
-  EXPECT_EQ(sql("SELECT version FROM meta"), "4\n");
+  EXPECT_EQ(sql("SELECT version FROM meta"), "5\n");
   EXPECT_EQ(sql("SELECT count(*) FROM leases"), "0\n");
+}
+
+// The step from version 4 is its owner's; everybody else goes on with what is there.
+TEST_F(PostgresFault, WhoDoesNotOwnASchemaWorksWithTheFunctionsOfTheVersionBefore) {
+  ASSERT_TRUE(committed(open()->commit({set("k", "v")}, Sync::Durable)));
+  const auto version = [&] { return sql("SELECT version FROM meta"); };
+  EXPECT_EQ(version(), "5\n");
+  EXPECT_EQ(sql(cat("UPDATE meta SET version = 4; CREATE ROLE guest LOGIN; GRANT USAGE ON SCHEMA ",
+                    schema_, " TO guest; GRANT ALL ON ALL TABLES IN SCHEMA ", schema_,
+                    " TO guest; GRANT ALL ON ALL SEQUENCES IN SCHEMA ", schema_, " TO guest")),
+            "");
+  user_ = "guest";
+  {
+    const auto guest = open();
+    ASSERT_NE(guest, nullptr);
+    EXPECT_TRUE(committed(guest->commit({set("k", "w")}, Sync::Durable)));
+  }
+  EXPECT_EQ(version(), "4\n");
+  user_ = "postgres";
+  EXPECT_EQ(open()->read({"k"})->entries.front().value, "w");
+  EXPECT_EQ(version(), "5\n");
 }
 
 }  // namespace

@@ -163,7 +163,7 @@ class Text {
   bool has(Kind kind) const { return has_[static_cast<std::size_t>(number_of(kind))]; }
   bool writes() const { return has(Kind::Set) || has(Kind::Touch) || has(Kind::Remove); }
 
-  // In key order: whoever commits locks in that order, and each row is judged when it is locked.
+  // In key order: whoever commits locks in that order.
   std::string locked() const {
     const bool both = writes() && has(Kind::Check);
     const auto look = [&](std::string_view name, std::string_view only, std::string_view how) {
@@ -181,13 +181,16 @@ class Text {
                has(Kind::Check) ? look("c", " AND k.kind = 0", " FOR KEY SHARE") : "", "), ");
   }
 
-  // After the last lock. -1: what the caller knows of the epoch no longer holds.
+  // After the last lock: rows of l come one by one, and the next one may have to be waited for. So
+  // the time is asked when they have been counted.   G3
+  // -1: what the caller knows of the epoch no longer holds.
   std::string judged() const {
     std::string bad = "NULL::integer";
     if (!rows_.empty()) {
       bad = cat("min(l.place) FILTER (WHERE l.expect >= 0 AND l.expect <> coalesce(l.version, 0)",
                 demands_ ? " OR l.demand >= 0 AND l.demand <> CASE WHEN l.fires_at IS NULL THEN 0"
-                           " WHEN greatest(clock_timestamp(), l.at) < l.fires_at THEN 1 ELSE 2 END"
+                           " WHEN greatest((SELECT CASE WHEN count(*) > 0 THEN clock_timestamp()"
+                           " END FROM l), l.at) < l.fires_at THEN 1 ELSE 2 END"
                          : "",
                 has(Kind::Touch) ? " OR l.kind = 2 AND l.version IS NULL)" : ")");
     }

@@ -12,6 +12,7 @@ namespace {
 constexpr int kMostTries = 20;
 // The functions take the gate; one that was called before may still be under way.
 constexpr int kGateVersion = 3;
+constexpr int kOpenVersion = 4;  // no such one is
 constexpr Millis kGatePatience{100};
 constexpr Millis kGatePace{2};
 
@@ -129,7 +130,7 @@ Result<bool> make(Connection& conn, const Settings& settings, MonoTime until) {
   if (!create_schema) return create_schema.error();
   const std::string script =
       settings.sql(cat("BEGIN; SET LOCAL synchronous_commit = on;", *create_schema, kTables,
-                       kFunctions, kViews, kGateOpened, "COMMIT;"));
+                       kFunctions, kViews, kJudgedLast, "COMMIT;"));
   auto made = conn.run_script(script, until);
   if (made) return true;
   const Fault fault = made.error();
@@ -140,17 +141,13 @@ Result<bool> make(Connection& conn, const Settings& settings, MonoTime until) {
   return explained(fault, settings, "making");
 }
 
-Status migrate(Connection& conn, const Settings& settings, int from, MonoTime until) {
-  // Script n is at n-1.
-  const std::array<const char*, kGateVersion> scripts = {"", kViews, kGateBuilt};
-  std::string script = settings.sql("BEGIN; LOCK TABLE $S.meta IN SHARE ROW EXCLUSIVE MODE;");
-  // Another may have done it while this one waited for the lock: the scripts replace what is there.
-  script += settings.sql(kFunctions);
-  for (int version = from; version < kGateVersion; ++version) {
-    script += settings.sql(scripts[static_cast<std::size_t>(version)]);
-  }
-  script += "COMMIT;";
-  auto done = conn.run_script(script, until);
+// Fails on nothing that another has done meanwhile: the scripts replace what is there.
+Status run_update(Connection& conn, const Settings& settings, const std::string& script,
+                  MonoTime until) {
+  auto done =
+      conn.run_script(cat(settings.sql("BEGIN; LOCK TABLE $S.meta IN SHARE ROW EXCLUSIVE MODE;"),
+                          settings.sql(kFunctions), settings.sql(script), "COMMIT;"),
+                      until);
   if (done) return {};
   const Fault fault = done.error();
   if (!conn.broken()) {
@@ -160,12 +157,37 @@ Status migrate(Connection& conn, const Settings& settings, int from, MonoTime un
   return explained(fault, settings, "updating");
 }
 
+Status migrate(Connection& conn, const Settings& settings, int from, MonoTime until) {
+  // Script n is at n-1.
+  const std::array<const char*, kGateVersion> scripts = {"", kViews, kGateBuilt};
+  std::string script;
+  for (int version = from; version < kGateVersion; ++version) {
+    script += scripts[static_cast<std::size_t>(version)];
+  }
+  return run_update(conn, settings, script, until);
+}
+
 Result<std::string> ask_text(Connection& conn, const std::string& sql, const Params& params,
                              MonoTime until) {
   auto rows = conn.run({.name = "", .sql = sql}, params, until);
   if (!rows) return rows.error().error;
   if (rows->count() != 1) return unavailable("the server's answer is damaged");
   return rows->text(0, 0);
+}
+
+// Who may not replace functions works with those of version 4: they differ only for who waits for a
+// row that a person holds.
+Result<bool> renew_functions(Connection& conn, const Settings& settings, MonoTime until) {
+  auto owns = ask_text(conn,
+                       settings.sql("SELECT pg_catalog.pg_has_role(p.proowner, 'USAGE')::text"
+                                    " FROM pg_catalog.pg_proc p WHERE p.oid = '$S.wake'::regproc"),
+                       Params(), until);
+  if (!owns) return owns.error();
+  if (*owns != "true") return false;
+  auto done = run_update(conn, settings, kJudgedLast, until);
+  if (done) return true;
+  if (done.error().code == Code::Denied && !conn.broken()) return false;
+  return done.error();
 }
 
 // True: every transaction has ended that began before the functions were replaced, and with it
@@ -200,6 +222,14 @@ Result<bool> open_gate(Connection& conn, const Settings& settings, MonoTime unti
   return true;
 }
 
+// One step. False: it stays as it is for now, and can be worked with.
+Result<bool> update(Connection& conn, const Settings& settings, int version, MonoTime until) {
+  if (version == kGateVersion) return open_gate(conn, settings, until);
+  if (version == kOpenVersion) return renew_functions(conn, settings, until);
+  if (auto done = migrate(conn, settings, version, until); !done) return done.error();
+  return true;
+}
+
 }  // namespace
 
 Result<Entered> enter(Connection& conn, const Settings& settings, bool may_create, MonoTime until) {
@@ -210,14 +240,11 @@ Result<Entered> enter(Connection& conn, const Settings& settings, bool may_creat
       auto found = understood(*rows, conn, settings);
       if (!found) return found.error();
       found->entered.created = created;
-      found->entered.gated = found->version == kSchemaVersion;
-      if (found->version == kGateVersion) {
-        auto opened = open_gate(conn, settings, until);
-        if (!opened) return opened.error();
-        found->entered.gated = *opened;
-      }
-      if (found->version >= kGateVersion) return found->entered;
-      if (auto done = migrate(conn, settings, found->version, until); !done) return done.error();
+      found->entered.gated = found->version >= kOpenVersion;
+      if (found->version == kSchemaVersion) return found->entered;
+      auto goes_on = update(conn, settings, found->version, until);
+      if (!goes_on) return goes_on.error();
+      if (!*goes_on) return found->entered;
       continue;
     }
     const Fault& fault = rows.error();

@@ -13,13 +13,14 @@
 
 namespace stint::store::postgres {
 
-constexpr int kSchemaVersion = 4;
+constexpr int kSchemaVersion = 5;
 
 extern const char* const kTables;
 extern const char* const kFunctions;
 extern const char* const kViews;
 extern const char* const kGateBuilt;
 extern const char* const kGateOpened;
+extern const char* const kJudgedLast;
 
 struct Entered {
   bool created = false;

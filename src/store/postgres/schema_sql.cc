@@ -102,6 +102,7 @@ LANGUAGE plpgsql AS $f$
 DECLARE
   updates integer; inserts integer; deletes integer; done integer;
   home bigint; epoch integer; asked boolean := false; each bytea;
+  first_end timestamptz; runs integer;
 BEGIN
   IF wait_ms IS NOT NULL THEN
     -- Through a pooler, where a session's own settings do not hold.
@@ -141,14 +142,20 @@ BEGIN
          count(*) FILTER (WHERE k.kind = 4 OR w.version IS NULL AND c.version IS NULL
            AND (k.kind IN (1, 2, 3) OR k.kind = 0 AND (k.expect >= 0 OR k.demand >= 0))),
          count(*) FILTER (WHERE k.kind = 3 OR k.kind = 0 AND c.version IS NULL
-           AND (k.expect >= 0 OR k.demand >= 0))
-    INTO had, conflict, updates, inserts, deletes
+           AND (k.expect >= 0 OR k.demand >= 0)),
+         min(coalesce(w.fires_at, c.fires_at)) FILTER (WHERE k.demand = 1),
+         min(k.place) FILTER (WHERE k.demand = 1)
+    INTO had, conflict, updates, inserts, deletes, first_end, runs
     FROM unnest(places, kinds, keys, expected, demands) AS k (place, kind, key, expect, demand)
     LEFT JOIN LATERAL (SELECT r.version, r.at, r.fires_at FROM $S.record r
       WHERE r.key = k.key AND k.kind IN (1, 2, 3) FOR UPDATE) w ON true
     LEFT JOIN LATERAL (SELECT r.version, r.at, r.fires_at FROM $S.record r
       WHERE r.key = k.key AND k.kind IN (0, 5) FOR KEY SHARE) c ON true;
   judged_at := clock_timestamp();
+  -- What ran when it was locked may have run out while a later row was waited for.
+  IF conflict IS NULL AND judged_at >= first_end THEN
+    conflict := runs;
+  END IF;
   -- An epoch is begun for good, whatever this commit is.
   IF asked AND current_setting('stint.epoch_begun', true) = txid_current()::text THEN
     PERFORM set_config('synchronous_commit', 'on', true);
@@ -268,12 +275,14 @@ SELECT convert_from(substr(r.key, 4), 'UTF8') AS number,
   FROM $S.record r, LATERAL (SELECT convert_from(r.value, 'UTF8')::jsonb AS line) e
  WHERE r.key >= 'ev/'::bytea AND r.key < 'ev0'::bytea
  ORDER BY r.key;
-UPDATE $S.meta SET version = 2;
+UPDATE $S.meta SET version = 2 WHERE version < 2;
 )sql";
 
 // The functions are those of version 3: they take the gate. One that was called before they stood
 // may still run and takes none; version 4 says that there is no such one any more (schema.cc).
-const char* const kGateBuilt = "UPDATE $S.meta SET version = 3;";
-const char* const kGateOpened = "UPDATE $S.meta SET version = 4;";
+const char* const kGateBuilt = "UPDATE $S.meta SET version = 3 WHERE version < 3;";
+const char* const kGateOpened = "UPDATE $S.meta SET version = 4 WHERE version < 4;";
+// The functions of version 5 judge what runs once more after the last lock.
+const char* const kJudgedLast = "UPDATE $S.meta SET version = 5 WHERE version < 5;";
 
 }  // namespace stint::store::postgres
