@@ -138,7 +138,8 @@ bool GitRemote::shows(const std::vector<BranchUpdate>& refs) const {
 }
 
 // What is not seen is not told as done, nor as failed: who pushed settles it.
-void GitRemote::look_at(PushEnd& end, std::vector<BranchUpdate> refs, std::string_view url) const {
+void GitRemote::look_at(PushEnd& end, const std::vector<BranchUpdate>& refs,
+                        std::string_view url) const {
   if (end.fate != PushFate::Landed || !looks_at(place_.look, url) || shows(refs)) return;
   end.fate = PushFate::Unknown;
   end.why = std::string(kNotShown);
@@ -268,7 +269,7 @@ Result<PushEnd> GitRemote::push(const PushPlan& plan) const {
       fate_of_push(end->exit_code, parse_porcelain(end->out), out.talk, place_.ref, &out.why);
   std::vector<BranchUpdate> refs = plan.branches;
   refs.push_back({out.oid, place_.ref});
-  look_at(out, std::move(refs), pushed_to(end->out));
+  look_at(out, refs, pushed_to(end->out));
   return out;
 }
 

@@ -81,7 +81,7 @@ class GitRemote {
   // REQUIRES: plan.fence is unlike every fence that ever stood there (its nonce).
   Result<PushEnd> push(const PushPlan& plan) const;
   // A push that git told as done, to `url`: looked at where that may not be so.
-  void look_at(PushEnd& end, std::vector<BranchUpdate> refs, std::string_view url) const;
+  void look_at(PushEnd& end, const std::vector<BranchUpdate>& refs, std::string_view url) const;
   // Takes the fence away if it is `oid`: for the probe's own scratch fence.
   Result<GitEnd> remove(const std::string& oid) const;
 
