@@ -2,6 +2,7 @@
 // is read, or nested, goes through a JSON library.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -13,7 +14,7 @@ std::string json_quoted(std::string_view text);
 
 class JsonText {
  public:
-  JsonText() { out_.reserve(256); }
+  JsonText() : out_(kUsual, '\0') {}
 
   JsonText& field(std::string_view name, std::string_view text);
   JsonText& field(std::string_view name, std::int64_t number);
@@ -27,14 +28,23 @@ class JsonText {
   }
 
   // The text; call it once.
-  std::string done() {
-    out_ += out_.empty() ? "{}" : "}";
-    return std::move(out_);
-  }
+  std::string done();
 
  private:
+  static constexpr std::size_t kUsual = 256;
+  // Where the next `most` bytes go.
+  char* room(std::size_t most) {
+    if (out_.size() - end_ < most) grow(most);
+    return out_.data() + end_;
+  }
+  void grow(std::size_t most);
+  void raw(std::string_view text);
+  void quoted(std::string_view text);
   void name(std::string_view name);
+
+  // As long as its memory: letter by letter, a string that grows takes four times as long.
   std::string out_;
+  std::size_t end_ = 0;  // of what is written
 };
 
 }  // namespace stint

@@ -127,18 +127,22 @@ std::optional<std::uint64_t> parse_digits(std::string_view text) {
 }
 
 std::string to_hex(std::string_view bytes) {
-  std::string out;
-  out.reserve(bytes.size() * 2);
+  std::string out(bytes.size() * 2, '\0');
+  char* at = out.data();
   for (const char c : bytes) {
     const auto byte = static_cast<unsigned char>(c);
-    out += kHexDigits[byte >> 4U];
-    out += kHexDigits[byte & 0xFU];
+    *at++ = kHexDigits[byte >> 4U];
+    *at++ = kHexDigits[byte & 0xFU];
   }
   return out;
 }
 
 bool is_hex(std::string_view text) {
-  return std::ranges::all_of(text, [](char c) { return hex_value(c).has_value(); });
+  bool all = true;
+  for (const char c : text) {
+    all &= static_cast<unsigned>(c - '0') < 10U || static_cast<unsigned>(c - 'a') < 6U;
+  }
+  return all;
 }
 
 std::optional<std::string> from_hex(std::string_view hex) {

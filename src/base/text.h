@@ -23,12 +23,22 @@ requires(!std::same_as<Number, char> && !std::same_as<Number, bool>) void append
   const auto end = std::to_chars(buffer, buffer + sizeof buffer, number).ptr;
   out.append(buffer, end);
 }
+
+// How much room a piece may take.
+inline std::size_t room_for(std::string_view piece) { return piece.size(); }
+inline std::size_t room_for(char /*piece*/) { return 1; }
+template <std::integral Number>
+requires(!std::same_as<Number, char> && !std::same_as<Number, bool>) std::size_t
+    room_for(Number /*number*/) {
+  return 20;
+}
 }  // namespace detail
 
 // cat("held by ", owner, " for ", 18, " s")
 template <class... Pieces>
 std::string cat(const Pieces&... pieces) {
   std::string out;
+  out.reserve((detail::room_for(pieces) + ... + 0));
   (detail::append(out, pieces), ...);
   return out;
 }

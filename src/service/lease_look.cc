@@ -91,29 +91,27 @@ std::vector<std::string> LeaseService::look_keys(const ResourceName& name, Furth
   return keys;
 }
 
-Result<LeaseService::Snapshot> LeaseService::look(const ResourceName& name, Further further,
-                                                  const api::Once* once) {
-  auto reading = store_.read(look_keys(name, further, once));
+Result<LeaseService::Snapshot> LeaseService::look(const ResourceName& name) {
+  auto reading = store_.read(look_keys(name, Further::Nothing, nullptr));
   if (!reading) return reading.error();
-  return snapshot_of(name, further, once, *reading, 0);
+  Snapshot out;
+  if (auto ok = take_snapshot(name, Further::Nothing, nullptr, *reading, 0, out); !ok) {
+    return ok.error();
+  }
+  return out;
 }
 
-Result<LeaseService::Snapshot> LeaseService::snapshot_of(const ResourceName& name, Further further,
-                                                         const api::Once* once,
-                                                         const store::Reading& reading,
-                                                         std::size_t first) {
+Status LeaseService::take_snapshot(const ResourceName& name, Further further, const api::Once* once,
+                                   const store::Reading& reading, std::size_t first,
+                                   Snapshot& out) {
   const std::string& r = name.text();
   const std::string& tail_key = store_.capabilities().tail_record;
   const std::size_t once_at = tail_key.empty() ? 7 : 8;
   const std::size_t sealed_at = once_at + (once != nullptr ? 1 : 0);
   const store::Entry* const entries = reading.entries.data() + first;
-  Snapshot out{.resource = r,
-               .seen = {},
-               .floor = {},
-               .generation = {},
-               .usable = {},
-               .store_wall = reading.store_wall,
-               .store_time = reading.store_time};
+  out.resource = r;
+  out.store_wall = reading.store_wall;
+  out.store_time = reading.store_time;
   if (!entries[0].present()) return unavailable("the store has lost its meta record");
   auto meta = meta_of(entries[0]);
   if (!meta) return meta.error();
@@ -154,24 +152,23 @@ Result<LeaseService::Snapshot> LeaseService::snapshot_of(const ResourceName& nam
     if (auto ok = add_sealed(entries[sealed_at], out.sealed, out.sealing); !ok) return ok.error();
   }
   record.timers = {entries[2].timer, entries[4].timer, entries[5].timer, entries[6].timer};
-  return out;
+  return {};
 }
 
 // The grant as this service gave it, if it is the one that the hint means: decided on at once,
 // without reading, and the commit's expectations prove that the records are still those. The proof
 // is compared with the grant and never with what the caller says that it was: a hint is no proof.
 // G8
-std::optional<LeaseService::Snapshot> LeaseService::assume(const api::Grip& grip) {
-  if (!grip.hint || !grip.hint->plain) return std::nullopt;
+bool LeaseService::assume(const api::Grip& grip, Snapshot& out) {
+  if (!grip.hint || !grip.hint->plain) return false;
   const MutexLock lock(known_mutex_);
   const auto known = known_.find(grip.resource.text());
-  if (known == known_.end()) return std::nullopt;
+  if (known == known_.end()) return false;
   const Seen& seen = known->second;
-  if (seen.own != grip.hint->own || seen.alive != grip.hint->alive) return std::nullopt;
-  Snapshot out;
+  if (seen.own != grip.hint->own || seen.alive != grip.hint->alive) return false;
   out.resource = grip.resource.text();
   out.seen = seen;
-  return out;
+  return true;
 }
 
 void LeaseService::keep_in_mind(const Settled& settled) {

@@ -62,7 +62,7 @@ api::AskAnswer LeaseService::one_by_one(const api::Ask& ask) {
   return release(std::get<api::Ending>(ask).grip, false);
 }
 
-api::AskAnswer LeaseService::told_of(const api::Ask& ask, Settled settled) {
+api::AskAnswer LeaseService::told_of(const api::Ask& ask, Settled&& settled) {
   if (const auto* bid = std::get_if<api::AcquireRequest>(&ask)) {
     return answer_of(*bid, std::move(settled));
   }
@@ -101,14 +101,13 @@ std::vector<std::optional<LeaseService::Planned>> LeaseService::plan_many(
     verbs[i] = std::move(*verb);
     const api::Once* const once = once_of(ask);
     const api::Grip* const grip = once == nullptr ? grip_of(ask) : nullptr;
-    if (auto assumed = grip != nullptr ? assume(*grip) : std::nullopt) {
-      auto planned = plan_on(std::move(*assumed), *verbs[i], once);
+    Planned& plan = plans[i].emplace();
+    if (grip != nullptr && assume(*grip, plan.settled.after)) {
+      const auto planned = decide_on(plan, *verbs[i], once);
       // Only what was read can say no.
-      if (planned && !planned->steps.empty()) {
-        plans[i] = std::move(*planned);
-        continue;
-      }
+      if (planned && !plan.steps.empty()) continue;
     }
+    plans[i].reset();
     wanted.push_back({i, keys.size()});
     for (std::string& key : look_keys(resource_of(ask), further_of(*verbs[i]), once)) {
       keys.push_back(std::move(key));
@@ -120,10 +119,10 @@ std::vector<std::optional<LeaseService::Planned>> LeaseService::plan_many(
   for (const auto& [i, first] : wanted) {
     const api::Ask& ask = asks[some[i]];
     const api::Once* const once = once_of(ask);
-    auto snapshot = snapshot_of(resource_of(ask), further_of(*verbs[i]), once, *reading, first);
-    if (!snapshot) continue;
-    auto planned = plan_on(std::move(*snapshot), *verbs[i], once);
-    if (planned) plans[i] = std::move(*planned);
+    Planned& plan = plans[i].emplace();
+    const auto seen = take_snapshot(resource_of(ask), further_of(*verbs[i]), once, *reading, first,
+                                    plan.settled.after);
+    if (!seen || !decide_on(plan, *verbs[i], once)) plans[i].reset();
   }
   return plans;
 }

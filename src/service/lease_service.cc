@@ -113,39 +113,33 @@ Error lost_from_sight(const ResourceName& resource) {
 }
 
 // Reads and decides, and makes the steps of what is to be written.
-Result<LeaseService::Planned> LeaseService::plan(const ResourceName& resource,
-                                                 const core::Verb& verb, const api::Grip* grip,
-                                                 const api::Once* once) {
-  auto assumed = grip != nullptr ? assume(*grip) : std::nullopt;
-  const bool unread = assumed.has_value();
-  auto snapshot =
-      unread ? Result<Snapshot>(std::move(*assumed)) : look(resource, further_of(verb), once);
-  if (!snapshot) return snapshot.error();
-  auto planned = plan_on(std::move(*snapshot), verb, once);
-  if (planned) planned->assumed = unread;
-  return planned;
+Status LeaseService::plan(const ResourceName& resource, const core::Verb& verb,
+                          const api::Grip* grip, const api::Once* once, Planned& out) {
+  out.assumed = grip != nullptr && assume(*grip, out.settled.after);
+  if (!out.assumed) {
+    const Further further = further_of(verb);
+    auto reading = store_.read(look_keys(resource, further, once));
+    if (!reading) return reading.error();
+    auto seen = take_snapshot(resource, further, once, *reading, 0, out.settled.after);
+    if (!seen) return seen;
+  }
+  return decide_on(out, verb, once);
 }
 
 LeaseService::Further LeaseService::further_of(const core::Verb& verb) {
   return std::holds_alternative<core::Acquire>(verb) ? Further::Sealed : Further::Nothing;
 }
 
-Result<LeaseService::Planned> LeaseService::plan_on(Snapshot snapshot, const core::Verb& verb,
-                                                    const api::Once* once) {
-  const WallTime now = wall_of(snapshot);
-  const std::string resource = snapshot.resource;
-  Planned out{.settled = {.decision = core::decide(snapshot.seen.record, verb,
-                                                   {.floor = snapshot.floor, .now_wall = now}),
-                          .after = std::move(snapshot),
-                          .work_before = {},
-                          .hint = {},
-                          .granted_ttl = {}},
-              .steps = {}};
+Status LeaseService::decide_on(Planned& out, const core::Verb& verb, const api::Once* once) {
   Settled& settled = out.settled;
+  const WallTime now = wall_of(settled.after);
+  const std::string& resource = settled.after.resource;
+  settled.decision = core::decide(settled.after.seen.record, verb,
+                                  {.floor = settled.after.floor, .now_wall = now});
   if (settled.after.kept) {
     if (settled.after.kept->digest != once->digest) return api::once_mismatch();
     settled.replayed = true;
-    return out;
+    return {};
   }
   const core::Decision& decision = settled.decision;
   const Seen& seen = settled.after.seen;
@@ -154,7 +148,7 @@ Result<LeaseService::Planned> LeaseService::plan_on(Snapshot snapshot, const cor
   settled.work_before = seen.record.work;
   if (!writes(decision.outcome)) {
     if (once != nullptr) out.standing = kept_standing(*once, settled, verb, now);
-    return out;
+    return {};
   }
   // A store whose leases went elsewhere gives no grant; who held one there still learns that it
   // ended.
@@ -167,7 +161,7 @@ Result<LeaseService::Planned> LeaseService::plan_on(Snapshot snapshot, const cor
     out.steps.push_back(std::move(event));
   }
   if (once != nullptr) out.steps.push_back(kept_answer(*once, settled, verb, now));
-  return out;
+  return {};
 }
 
 Result<LeaseService::Settled> LeaseService::settle(const ResourceName& resource,
@@ -176,23 +170,25 @@ Result<LeaseService::Settled> LeaseService::settle(const ResourceName& resource,
   bool may_assume = grip != nullptr && once == nullptr;
   int unknowns = 0;
   for (int tries = 0; tries < kMostTries; ++tries) {
-    auto planned = plan(resource, verb, may_assume ? grip : nullptr, once);
-    if (!planned) return unsettled(planned.error(), unknowns);
-    Settled& settled = planned->settled;
+    Planned planned;
+    if (auto ok = plan(resource, verb, may_assume ? grip : nullptr, once, planned); !ok) {
+      return unsettled(ok.error(), unknowns);
+    }
+    Settled& settled = planned.settled;
     if (settled.replayed) return std::move(settled);
-    if (planned->steps.empty()) {
-      if (planned->assumed) {
+    if (planned.steps.empty()) {
+      if (planned.assumed) {
         may_assume = false;  // only what was read can say no
         continue;
       }
       if (unknowns > 0 && settled.decision.outcome == core::Outcome::Lost) {
         return lost_from_sight(resource);
       }
-      if (planned->standing.empty()) return std::move(settled);
+      if (planned.standing.empty()) return std::move(settled);
     }
-    const bool stands = planned->steps.empty();
-    auto answer = stands ? store_.commit(planned->standing, store::Sync::Durable)
-                         : store_.commit(planned->steps, sync_of(settled.decision.change));
+    const bool stands = planned.steps.empty();
+    auto answer = stands ? store_.commit(planned.standing, store::Sync::Durable)
+                         : store_.commit(planned.steps, sync_of(settled.decision.change));
     if (!answer) {
       const bool again = answer.error().code == Code::UnknownOutcome &&
                          on_unknown == OnUnknown::AskAgain && ++unknowns < kMostUnknowns;
@@ -206,8 +202,8 @@ Result<LeaseService::Settled> LeaseService::settle(const ResourceName& resource,
       continue;
     }
     if (stands) return std::move(settled);
-    committed(*planned, *done);
-    if (const auto anchor = anchor_of(*planned, *done)) anchors_->remember(*anchor);
+    committed(planned, *done);
+    if (const auto anchor = anchor_of(planned, *done)) anchors_->remember(*anchor);
     return std::move(settled);
   }
   return unsettled(too_busy(resource), unknowns);
@@ -326,7 +322,7 @@ api::AcquireAnswer LeaseService::refusal_of(const api::AcquireRequest& request,
 }
 
 Result<api::AcquireAnswer> LeaseService::answer_of(const api::AcquireRequest& request,
-                                                   Settled settled) {
+                                                   Settled&& settled) {
   if (settled.replayed) {
     const KeptAnswer& kept = *settled.after.kept;
     if (!kept.granted) return api::once_mismatch();
@@ -389,7 +385,7 @@ store::Step LeaseService::kept_answer(const api::Once& once, const Settled& sett
   return keep_answer(once, kept);
 }
 
-Result<api::HoldAnswer> LeaseService::answer_of(Settled settled) {
+Result<api::HoldAnswer> LeaseService::answer_of(Settled&& settled) {
   if (settled.replayed) {
     const KeptAnswer& kept = *settled.after.kept;
     if (!kept.held) return api::once_mismatch();

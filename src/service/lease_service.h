@@ -57,16 +57,17 @@ class LeaseService final : public api::Leases, public api::BatchedLeases {
   static Further further_of(const core::Verb& verb);
   std::vector<std::string> look_keys(const ResourceName& resource, Further further,
                                      const api::Once* once) const;
+  // Into where it is needed: a snapshot has so many texts that moving it is a twentieth of a verb.
   // `first`: where the records of look_keys() begin in the reading.
-  Result<Snapshot> snapshot_of(const ResourceName& resource, Further further, const api::Once* once,
-                               const store::Reading& reading, std::size_t first);
-  Result<Snapshot> look(const ResourceName& resource, Further further = Further::Nothing,
-                        const api::Once* once = nullptr);
+  Status take_snapshot(const ResourceName& resource, Further further, const api::Once* once,
+                       const store::Reading& reading, std::size_t first, Snapshot& out);
+  Result<Snapshot> look(const ResourceName& resource);
   Result<Meta> meta_of(const store::Entry& entry);
   Result<core::Ownership> own_of(const std::string& resource, const store::Entry& entry);
   void remember_written(const std::string& resource, const std::string& value,
                         const core::Ownership& own);
-  std::optional<Snapshot> assume(const api::Grip& grip);
+  // False: nothing is known of it.
+  bool assume(const api::Grip& grip, Snapshot& out);
   void keep_in_mind(const Settled& settled);
   // Read, decide, commit; again on a conflict.
   Result<Settled> settle(const ResourceName& resource, const core::Verb& verb,
@@ -81,21 +82,22 @@ class LeaseService final : public api::Leases, public api::BatchedLeases {
                                          const core::Verb& verb, WallTime now) const;
   api::Granted granted_of(const Settled& settled) const;
   api::Held held_of(const Settled& settled) const;
-  Result<api::HoldAnswer> answer_of(Settled settled);
+  Result<api::HoldAnswer> answer_of(Settled&& settled);
   Result<api::HoldAnswer> hold(const api::Grip& grip, const core::Verb& verb, OnUnknown on_unknown);
   Result<api::HoldAnswer> order(const api::OrderRequest& order, const core::Verb& verb);
   Status check_ttl(Millis ttl) const;
   void committed(Planned& planned, const store::Committed& done);
-  Result<Planned> plan(const ResourceName& resource, const core::Verb& verb, const api::Grip* grip,
-                       const api::Once* once);
-  Result<Planned> plan_on(Snapshot snapshot, const core::Verb& verb, const api::Once* once);
+  Status plan(const ResourceName& resource, const core::Verb& verb, const api::Grip* grip,
+              const api::Once* once, Planned& out);
+  // REQUIRES: `settled.after` is what was read or assumed.
+  Status decide_on(Planned& planned, const core::Verb& verb, const api::Once* once);
   // Several verbs' plans, on one reading; empty: it goes the way of a single verb.
   std::vector<std::optional<Planned>> plan_many(const std::vector<api::Ask>& asks,
                                                 const std::vector<std::size_t>& some);
   // Those of `some`, with one commit of the store. `pause`: before it waits for a disk.
   void many_together(const std::vector<api::Ask>& asks, const std::vector<std::size_t>& some,
                      const Tell& tell, const Pause& pause);
-  api::AskAnswer told_of(const api::Ask& ask, Settled settled);
+  api::AskAnswer told_of(const api::Ask& ask, Settled&& settled);
   std::optional<Anchor> anchor_of(const Planned& planned, const store::Committed& done) const;
   Result<core::Verb> verb_of(const api::AcquireRequest& request) const;
   Result<core::Verb> verb_of(const api::Ask& ask) const;
@@ -103,7 +105,7 @@ class LeaseService final : public api::Leases, public api::BatchedLeases {
   void remember_newest(const std::vector<std::optional<Planned>>& plans,
                        const std::vector<std::size_t>& proposed,
                        const std::vector<Result<store::CommitAnswer>>& answers);
-  Result<api::AcquireAnswer> answer_of(const api::AcquireRequest& request, Settled settled);
+  Result<api::AcquireAnswer> answer_of(const api::AcquireRequest& request, Settled&& settled);
   api::AcquireAnswer refusal_of(const api::AcquireRequest& request, const Settled& settled);
   Status drop_history(const ResourceName& resource);
   store::Sync sync_of(const core::Change& change) const;

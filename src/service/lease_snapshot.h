@@ -45,8 +45,8 @@ struct LeaseService::Settled {
 // What a verb would do: decided on what was read, not committed yet.
 struct LeaseService::Planned {
   Settled settled;
-  std::vector<store::Step> steps;  // empty: nothing is to be written
-  bool assumed = false;            // decided without reading
+  std::vector<store::Step> steps = {};  // empty: nothing is to be written
+  bool assumed = false;                 // decided without reading
   // Of what changes nothing under an idempotency key: what keeps its answer.
   std::vector<store::Step> standing = {};
 };

@@ -160,19 +160,23 @@ Result<std::size_t> find_head_end(std::string_view bytes) {
 Result<RequestHead> parse_request(std::string_view raw) {
   std::string_view rest = raw;
   const std::string_view line = take_line(rest);
-  const auto parts = split(line, ' ');
-  if (parts.size() != 3 || !is_token(parts[0]) || parts[1].empty() ||
-      !std::ranges::all_of(parts[1], is_visible)) {
+  // Three words: of more, the last would have a space in it, and is no version.
+  const std::size_t first = std::min(line.find(' '), line.size());
+  const std::size_t second = std::min(line.find(' ', first + 1), line.size());
+  const std::string_view method = line.substr(0, first);
+  const std::string_view target = line.substr(std::min(first + 1, second), second - first - 1);
+  if (second == line.size() || !is_token(method) || target.empty() ||
+      !std::ranges::all_of(target, is_visible)) {
     return invalid("not a request line");
   }
-  const auto http10 = is_http10(parts[2]);
+  const auto http10 = is_http10(line.substr(second + 1));
   if (!http10) return http10.error();
-  if (parts[1].front() != '/' && parts[1] != "*") return invalid("a target that is no path");
+  if (target.front() != '/' && target != "*") return invalid("a target that is no path");
   auto fields = parse_fields(rest);
   if (!fields) return fields.error();
   const std::size_t hosts = fields->count("Host");
   if (hosts > 1 || (hosts == 0 && !*http10)) return invalid("not exactly one Host");
-  return RequestHead{std::string(parts[0]), std::string(parts[1]), *http10, std::move(*fields)};
+  return RequestHead{std::string(method), std::string(target), *http10, std::move(*fields)};
 }
 
 Result<ResponseHead> parse_response(std::string_view raw) {
