@@ -78,13 +78,12 @@ class PostgresPlain : public ::testing::Test {
   // psql that keeps its transaction open until it is told to end.
   class Held {
    public:
-    Held(const PostgresPlain& test, const std::string& text)
+    Held(const PostgresPlain& test, const std::string& text, const std::string& end = "COMMIT")
         : file_(test.dir_.file("go")),
-          child_(
-              {.argv = {PostgresServer::program("psql"), "-XAtq", "-d", server_->url(), "-c",
-                        "BEGIN", "-c", text, "-c", "\\echo there", "-c",
-                        cat("\\! while [ ! -e ", file_, " ]; do sleep 0.01; done"), "-c", "COMMIT"},
-               .env = {{"PGOPTIONS", cat("-c search_path=", test.schema_)}}}) {
+          child_({.argv = {PostgresServer::program("psql"), "-XAtq", "-d", server_->url(), "-c",
+                           "BEGIN", "-c", text, "-c", "\\echo there", "-c",
+                           cat("\\! while [ ! -e ", file_, " ]; do sleep 0.01; done"), "-c", end},
+                  .env = {{"PGOPTIONS", cat("-c search_path=", test.schema_)}}}) {
       EXPECT_TRUE(wait_until([this] { return child_.out().find("there") != std::string::npos; }))
           << child_.err();
     }

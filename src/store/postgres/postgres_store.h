@@ -5,6 +5,7 @@
 // closed.  G4 G11
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <memory>
 #include <string>
@@ -99,8 +100,7 @@ class PostgresStore final : public Store {
   const postgres::Statement wake_;
   const postgres::Statement appended_;
   const postgres::Statement revision_;
-  const postgres::Statement many_;
-  const postgres::Statement many_relaxed_;
+  const std::array<postgres::Statement, 4> many_;  // + 1: relaxed, + 2: judged again
   const postgres::Statement mark_;
   Capabilities capabilities_;
   Opening opening_;

@@ -55,7 +55,8 @@ void PostgresStore::commit_together(const std::vector<CommitTask*>& tasks) {
     relaxed &= task->sync == Sync::Relaxed;
   }
   if (sent.size() < 2) return;
-  auto rows = (*loan)->run(relaxed ? many_relaxed_ : many_, many.params(), until);
+  const auto which = (relaxed ? 1U : 0U) + (many.judges_again() ? 2U : 0U);
+  auto rows = (*loan)->run(many_[which], many.params(), until);
   if (!rows) {
     if (rows.error().certain) return;
     for (CommitTask* task : sent) task->answer = postgres::sent_unanswered(rows.error().error);

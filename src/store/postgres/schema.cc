@@ -175,8 +175,8 @@ Result<std::string> ask_text(Connection& conn, const std::string& sql, const Par
   return rows->text(0, 0);
 }
 
-// Who may not replace functions works with those of version 4: they differ only for who waits for a
-// row that a person holds.
+// Who may not replace functions works with those of version 4 and 5: they differ only for who waits
+// for a row that a person holds, or is inserting.
 Result<bool> renew_functions(Connection& conn, const Settings& settings, MonoTime until) {
   auto owns = ask_text(conn,
                        settings.sql("SELECT pg_catalog.pg_has_role(p.proowner, 'USAGE')::text"
@@ -225,7 +225,7 @@ Result<bool> open_gate(Connection& conn, const Settings& settings, MonoTime unti
 // One step. False: it stays as it is for now, and can be worked with.
 Result<bool> update(Connection& conn, const Settings& settings, int version, MonoTime until) {
   if (version == kGateVersion) return open_gate(conn, settings, until);
-  if (version == kOpenVersion) return renew_functions(conn, settings, until);
+  if (version >= kOpenVersion) return renew_functions(conn, settings, until);
   if (auto done = migrate(conn, settings, version, until); !done) return done.error();
   return true;
 }

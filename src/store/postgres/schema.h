@@ -13,7 +13,7 @@
 
 namespace stint::store::postgres {
 
-constexpr int kSchemaVersion = 5;
+constexpr int kSchemaVersion = 6;
 
 extern const char* const kTables;
 extern const char* const kFunctions;
