@@ -118,7 +118,6 @@ Status PostgresStore::enter(bool may_create) {
   auto entered = postgres::enter(**loan, settings_, may_create, until);
   if (!entered) return entered.error();
   if (entered->through_pooler && !settings_.pooler) pool_.set_pooled();
-  relaxed_by_default_ = entered->relaxed_by_default;
   gated_ = entered->gated;
   opening_.created = entered->created;
   saw(entered->revision);
@@ -314,17 +313,17 @@ PostgresStore::Went PostgresStore::send(postgres::Connection& conn, const std::v
   if (conn.pooled()) {
     how.wait_ms = static_cast<std::int32_t>(
         std::clamp<std::int64_t>(settings_.timeout.count() * 4 / 5, 1, INT32_MAX));
+    how.sync = "on";
   } else {
     how.mark = conn.mark;
   }
   if (sync == Sync::Relaxed) how.sync = "off";
-  if (sync == Sync::Durable && relaxed_by_default_) how.sync = "on";
   // A plain statement takes the session's own settings as they are.
   const bool own_settings = plainly && !conn.pooled();
   if (const auto renewal = own_settings && !how.sync ? postgres::renewal_of(steps) : std::nullopt) {
     return {conn.run(renewal_, postgres::renewal_params(steps, *renewal), until), Way::Renewal};
   }
-  if (own_settings && how.sync != "on") {
+  if (own_settings) {
     const postgres::PlainSettings plain{
         .relaxed = sync == Sync::Relaxed, .gated = gated_, .mark = how.mark};
     const auto shaped = postgres::plain_steps(steps, plain);

@@ -104,7 +104,6 @@ class PostgresStore final : public Store {
   const postgres::Statement mark_;
   Capabilities capabilities_;
   Opening opening_;
-  bool relaxed_by_default_ = false;
   bool gated_ = false;
 
   postgres::PlainStatements plain_;

@@ -43,7 +43,7 @@ bool PostgresStore::know_mark(postgres::Connection& conn, MonoTime until) {
 void PostgresStore::commit_together(const std::vector<CommitTask*>& tasks) {
   const MonoTime until =
       (*std::ranges::min_element(tasks, {}, [](const CommitTask* t) { return t->until; }))->until;
-  if (!gated_ || relaxed_by_default_ || pool_.pooled()) return;
+  if (!gated_ || pool_.pooled()) return;
   auto loan = pool_.borrow(until);
   if (!loan || (*loan)->pooled() || !know_mark(**loan, until)) return;
   postgres::ManyCommit many({.relaxed = false, .gated = true, .mark = (*loan)->mark});

@@ -1,0 +1,113 @@
+// What a role, a database, the server's file, a pooler or a name server may have set: the store is
+// as safe as without it, or says what is in the way.
+#include "tests/fault/postgres_plain_fixture.h"
+#include "tests/support/pgbouncer.h"
+
+namespace stint::test::plain_commits {
+namespace {
+
+class PostgresSettings : public PostgresPlain {
+ protected:
+  Result<std::unique_ptr<store::Store>> open_at(std::vector<store::Host> hosts,
+                                                const std::string& user) {
+    store::OpenRequest request;
+    request.address.scheme = "postgres";
+    request.address.user = user;
+    request.address.path = "postgres";
+    request.address.hosts = std::move(hosts);
+    request.address.options["schema"] = schema_;
+    request.timeout = Millis(10'000);
+    return store::PostgresStore::open(request, clock_);
+  }
+  // The server's own file, and every session that goes by it.
+  void set_for_all(const std::string& name, const std::string& value) const {
+    sql(cat("ALTER SYSTEM SET ", name, " = '", value, "'"));
+    sql("SELECT pg_reload_conf()");
+    EXPECT_TRUE(wait_until([&] { return sql(cat("SHOW ", name)) == cat(value, "\n"); }));
+  }
+  void reset_for_all(const std::string& name) const {
+    sql(cat("ALTER SYSTEM RESET ", name));
+    sql("SELECT pg_reload_conf()");
+  }
+
+  // Each commit that writes leaves a line: how it is going to be synced.
+  void note_syncs() const {
+    EXPECT_EQ(sql(cat("CREATE TABLE noted (said text); CREATE FUNCTION note() RETURNS trigger"
+                      " LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN INSERT INTO ",
+                      schema_,
+                      ".noted VALUES (current_setting('synchronous_commit')); RETURN NULL; END $$;"
+                      " CREATE TRIGGER note AFTER INSERT OR UPDATE ON record FOR EACH STATEMENT"
+                      " EXECUTE FUNCTION note()")),
+              "");
+  }
+  std::string noted() const {
+    return sql("WITH d AS (DELETE FROM noted RETURNING said) SELECT DISTINCT said FROM d");
+  }
+  // The general way, a plain statement, a renewal, and two in one.
+  void commit_in_all_ways(store::Store& store) {
+    static int number = 0;
+    const std::string alive = cat("alive", ++number);
+    Step make = set(alive, "v", 0);
+    make.timer = Step::TimerOp::Start;
+    make.ttl = Millis(60'000);
+    ASSERT_TRUE(committed(store.commit({make, step(Step::Kind::Check, "zz")}, Sync::Durable)));
+    ASSERT_TRUE(committed(store.commit({set(cat("own", number), "v", 0)}, Sync::Durable)));
+    Step touch = seen(step(Step::Kind::Touch, alive), version(store, alive));
+    touch.timer = Step::TimerOp::Extend;
+    touch.ttl = make.ttl;
+    touch.demand = TimerState::Running;
+    const Step own =
+        seen(step(Step::Kind::Check, cat("own", number)), version(store, cat("own", number)));
+    ASSERT_TRUE(committed(store.commit({touch, own}, Sync::Durable)));
+    auto* const many = dynamic_cast<store::PostgresStore*>(&store);
+    ASSERT_NE(many, nullptr);
+    for (const auto& answer :
+         many->commit_many({{{set(cat("a", number), "v", 0)}, Sync::Durable},
+                            {{set(cat("b", number), "v", 0)}, Sync::Durable}})) {
+      EXPECT_TRUE(committed(answer));
+    }
+  }
+};
+
+// What was acknowledged survives a crash, whoever set synchronous_commit to what.
+// EVIDENCE-OF: G11
+TEST_F(PostgresSettings, WhatMustBeDurableIsSynced) {
+  ASSERT_NE(open(), nullptr);
+  note_syncs();
+  const std::string role = cat("careless_", schema_);
+  sql(cat("CREATE ROLE ", role, " LOGIN SUPERUSER"));
+  for (const std::string value : {"off", "local"}) {
+    sql(cat("ALTER ROLE ", role, " SET synchronous_commit = ", value));
+    auto store = open_at({{.name = "127.0.0.1", .port = server_->port()}}, role);
+    ASSERT_TRUE(store) << store.error().message;
+    commit_in_all_ways(**store);
+    EXPECT_EQ(noted(), "on\n") << value;
+  }
+}
+
+TEST_F(PostgresSettings, WhatMustBeDurableIsSyncedAlsoIfTheServersFileChangesMeanwhile) {
+  const auto store = open();
+  ASSERT_NE(store, nullptr);
+  note_syncs();
+  commit_in_all_ways(*store);
+  EXPECT_EQ(noted(), "on\n");
+  set_for_all("synchronous_commit", "off");
+  commit_in_all_ways(*store);
+  EXPECT_EQ(noted(), "on\n");
+  if (PgBouncer::missing().empty()) {
+    // Where a session has no settings of its own.
+    PgBouncer pooler(server_->port());
+    const auto started = pooler.start();
+    ASSERT_TRUE(started) << started.error().message;
+    reset_for_all("synchronous_commit");
+    auto pooled = open_at({{.name = "127.0.0.1", .port = pooler.port()}}, "postgres");
+    ASSERT_TRUE(pooled) << pooled.error().message;
+    set_for_all("synchronous_commit", "off");
+    commit_in_all_ways(**pooled);
+    EXPECT_EQ(noted(), "on\n");
+  }
+  reset_for_all("synchronous_commit");
+}
+
+}  // namespace
+}  // namespace stint::test::plain_commits
