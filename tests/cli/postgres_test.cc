@@ -189,6 +189,12 @@ TEST_F(PostgresCli, BadOptionsAreRefused) {
   }
 }
 
+TEST_F(PostgresCli, WhatLibpqIsToldHolds) {
+  expect_refusal(url("&channel_binding=require"), 69, "channel binding");
+  expect_refusal(url("&gssencmode=require"), 69, "GSSAPI");
+  expect_refusal(url("&target_session_attrs=read-only"), 69, "not read-only");
+}
+
 TEST_F(PostgresCli, HostAndPortMayStandInTheOptions) {
   const std::string socket = cat("postgres://postgres@/postgres?host=", server_->folder(),
                                  "&port=", server_->port(), "&schema=", schema_);

@@ -1,5 +1,7 @@
 // What a role, a database, the server's file, a pooler or a name server may have set: the store is
 // as safe as without it, or says what is in the way.
+#include <unistd.h>
+
 #include "tests/fault/postgres_plain_fixture.h"
 #include "tests/support/pgbouncer.h"
 
@@ -107,6 +109,47 @@ TEST_F(PostgresSettings, WhatMustBeDurableIsSyncedAlsoIfTheServersFileChangesMea
     EXPECT_EQ(noted(), "on\n");
   }
   reset_for_all("synchronous_commit");
+}
+
+// A name that leads elsewhere from one connection to the next: a fail-over by name server or
+// address. What a replica shows may be old, and nobody is told so by it.
+TEST_F(PostgresSettings, AReplicaIsNeverAsked) {
+  ASSERT_NE(open(), nullptr);
+  PostgresServer replica({"max_connections=200"});
+  replica.follow(*server_);
+  const auto started = replica.start();
+  ASSERT_TRUE(started) << started.error().message;
+  const auto there = [](const PostgresServer& server) {
+    return cat(server.folder(), "/.s.PGSQL.", server.port());
+  };
+  const std::string name = dir_.file(".s.PGSQL.5432");
+  const auto lead_to = [&](const PostgresServer& server) {
+    ::unlink(name.c_str());
+    ASSERT_EQ(::symlink(there(server).c_str(), name.c_str()), 0);
+  };
+  const store::Host moving{.name = dir_.path(), .port = 5432};
+  lead_to(replica);
+  const auto refused = open_at({moving}, "postgres");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::Unavailable);
+  EXPECT_NE(refused.error().message.find("a read-only replica"), std::string::npos)
+      << refused.error().message;
+  // Of two, the one that can be written to.
+  const store::Host primary{.name = "127.0.0.1", .port = server_->port()};
+  EXPECT_TRUE(open_at({moving, primary}, "postgres"));
+
+  lead_to(*server_);
+  const auto store = open_at({moving}, "postgres");
+  ASSERT_TRUE(store) << store.error().message;
+  ASSERT_TRUE(committed((*store)->commit({set("k", "v", 0)}, Sync::Durable)));
+  lead_to(replica);
+  sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'stint'");
+  const auto reading = (*store)->read({"k"});
+  ASSERT_FALSE(reading) << "it asked the replica";
+  EXPECT_NE(reading.error().message.find("a read-only replica"), std::string::npos)
+      << reading.error().message;
+  lead_to(*server_);
+  EXPECT_EQ((*store)->read({"k"})->entries.front().value, "v");
 }
 
 }  // namespace

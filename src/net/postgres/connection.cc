@@ -142,6 +142,11 @@ Status Connection::finish_connecting(MonoTime until) {
   ::PQsetnonblocking(conn_.get(), 1);
   ::PQsetNoticeProcessor(
       conn_.get(), [](void*, const char*) {}, nullptr);
+  // Whatever the name led to before: what a replica shows may be old. (Servers from 14 on say it.)
+  const char* const standby = ::PQparameterStatus(conn_.get(), "in_hot_standby");
+  if (standby != nullptr && std::string_view(standby) == "on") {
+    return unavailable("the server is a read-only replica: name the primary");
+  }
   constexpr int kOldest = 120'000;
   if (const int version = server_version(); version < kOldest) {
     return unavailable(
