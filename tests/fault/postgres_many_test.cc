@@ -115,19 +115,21 @@ TEST_F(PostgresMany, NobodyWaitsForAnothersRow) {
   caller.join();
 }
 
-// The same for threads: those who would wait for the row are more than the lanes.
+// The same for threads: those who would wait for the row are more than the lanes, and more than the
+// connections.
 TEST_F(PostgresMany, ThreadsWhoWaitForARowDoNotHoldUpTheOthers) {
+  constexpr int kWaiting = 12;
   Held row(*this, "SELECT 1 FROM record WHERE key = 'k' FOR SHARE");
   const store::Version of_k = version(*store_, "k");
   std::atomic<int> done = 0;
   std::vector<std::thread> waiting;
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; i < kWaiting; ++i) {
     waiting.emplace_back([&] {
       EXPECT_TRUE(store_->commit(grant("k", of_k, meta_).steps, Sync::Durable));
       ++done;
     });
   }
-  EXPECT_TRUE(wait_for("row", 4));
+  EXPECT_TRUE(wait_for("row", static_cast<int>(store::postgres::Pool::kMostPatient)));
   std::vector<std::thread> others;
   for (int i = 0; i < 3; ++i) {
     others.emplace_back([&, i] {
@@ -135,10 +137,13 @@ TEST_F(PostgresMany, ThreadsWhoWaitForARowDoNotHoldUpTheOthers) {
     });
   }
   for (std::thread& one : others) one.join();
+  // One by one, too.
+  EXPECT_TRUE(committed(store_->commit(grant("o9", 0, meta_).steps, Sync::Durable)));
+  EXPECT_TRUE(store_->read({"k"}));
   EXPECT_EQ(done, 0);
   row.end();
   for (std::thread& one : waiting) one.join();
-  EXPECT_EQ(done, 4);
+  EXPECT_EQ(done, kWaiting);
 }
 
 // Whoever waits for a record is woken also by a commit that travelled with others.

@@ -296,7 +296,12 @@ Result<CommitAnswer> PostgresStore::commit(const std::vector<Step>& steps, Sync 
   return std::move(*task.answer);
 }
 
-Result<CommitAnswer> PostgresStore::commit_alone(const CommitTask& task) {
+Result<CommitAnswer> PostgresStore::commit_alone(CommitTask& task) {
+  if (pool_.crowded()) {
+    // Unless it wants a row that somebody has it need not wait behind those who do.
+    commit_together({&task});
+    if (task.answer) return std::move(*task.answer);
+  }
   for (bool plainly = true;; plainly = false) {
     auto answer = commit_once(task.steps, task.sync, task.until, plainly);
     if (!answer) return answer.error();
@@ -339,7 +344,7 @@ Result<std::optional<CommitAnswer>> PostgresStore::commit_once(const std::vector
                                                                Sync sync, MonoTime until,
                                                                bool plainly) {
   using Answer = std::optional<CommitAnswer>;
-  auto loan = pool_.borrow(until);
+  auto loan = pool_.borrow(until, postgres::Pool::Use::Patient);
   if (!loan) return loan.error();
   auto [rows, way] = send(**loan, steps, sync, until, plainly);
   if (!rows) {

@@ -65,7 +65,7 @@ class PostgresStore final : public Store {
   };
   Result<Reading> read_alone(const std::vector<std::string>& keys);
   void read_together(const std::vector<ReadTask*>& tasks);
-  Result<CommitAnswer> commit_alone(const CommitTask& task);
+  Result<CommitAnswer> commit_alone(CommitTask& task);
   // Answers those that can be done in one statement, or are unknown with it.
   void commit_together(const std::vector<CommitTask*>& tasks);
   bool know_mark(postgres::Connection& conn, MonoTime until);

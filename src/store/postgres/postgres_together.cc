@@ -54,7 +54,7 @@ void PostgresStore::commit_together(const std::vector<CommitTask*>& tasks) {
     sent.push_back(task);
     relaxed &= task->sync == Sync::Relaxed;
   }
-  if (sent.size() < 2) return;
+  if (sent.size() < std::min<std::size_t>(tasks.size(), 2)) return;
   const auto which = (relaxed ? 1U : 0U) + (many.judges_again() ? 2U : 0U);
   auto rows = (*loan)->run(many_[which], many.params(), until);
   if (!rows) {
