@@ -146,6 +146,26 @@ TEST_F(PostgresMany, ThreadsWhoWaitForARowDoNotHoldUpTheOthers) {
   EXPECT_EQ(done, kWaiting);
 }
 
+// Those who travelled together get no second helping of time.
+TEST_F(PostgresMany, ReadersOfAFrozenServerAreAnsweredInTheirTime) {
+  constexpr Millis kTime{3'000};
+  const auto store = open(kTime);
+  ASSERT_NE(store, nullptr);
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(store->read({"k"}));
+  server_->freeze();
+  const MonoTime before = now();
+  std::vector<std::thread> readers;
+  for (int i = 0; i < 8; ++i) {
+    readers.emplace_back([&] {
+      const auto reading = store->read({"k"});
+      EXPECT_FALSE(reading);
+      EXPECT_LT(now() - before, kTime + Millis(1'500));
+    });
+  }
+  for (std::thread& one : readers) one.join();
+  server_->thaw();
+}
+
 // Whoever waits for a record is woken also by a commit that travelled with others.
 TEST_F(PostgresMany, WakesWhoWaits) {
   const auto other = open();

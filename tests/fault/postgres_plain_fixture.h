@@ -55,14 +55,14 @@ class PostgresPlain : public ::testing::Test {
     schema_ = cat("plain_", ++number);
   }
 
-  std::unique_ptr<store::Store> open() {
+  std::unique_ptr<store::Store> open(Millis timeout = Millis(30'000)) {
     store::OpenRequest request;
     request.address.scheme = "postgres";
     request.address.user = "postgres";
     request.address.path = "postgres";
     request.address.hosts = {{.name = "127.0.0.1", .port = server_->port()}};
     request.address.options["schema"] = schema_;
-    request.timeout = Millis(30'000);
+    request.timeout = timeout;
     auto store = store::PostgresStore::open(request, clock_);
     EXPECT_TRUE(store.has_value()) << (store ? "" : store.error().message);
     return store ? std::move(*store) : nullptr;

@@ -82,7 +82,7 @@ PostgresStore::PostgresStore(Settings settings, const Clock& clock)
       pool_(settings_, clock),
       // More lanes mean smaller batches: with 32 threads on two processors three of each did a
       // quarter less.
-      reads_({.alone = [this](ReadTask& task) { task.answer = read_alone(task.keys); },
+      reads_({.alone = [this](ReadTask& task) { task.answer = read_alone(task); },
               .together = [this](const auto& tasks) { read_together(tasks); },
               .lanes = 2}),
       commits_({.alone = [this](CommitTask& task) { task.answer = commit_alone(task); },
@@ -146,7 +146,10 @@ void PostgresStore::saw(std::uint64_t revision) {
 }
 
 Result<Rows> PostgresStore::ask(const Statement& statement, const Params& params) {
-  const MonoTime until = deadline();
+  return ask(statement, params, deadline());
+}
+
+Result<Rows> PostgresStore::ask(const Statement& statement, const Params& params, MonoTime until) {
   for (int i = 0;; ++i) {
     auto loan = pool_.borrow(until);
     if (!loan) return loan.error();
@@ -228,29 +231,29 @@ Result<std::vector<Finding>> PostgresStore::examine() {
 }
 
 Result<Reading> PostgresStore::read(const std::vector<std::string>& keys) {
-  ReadTask task{.keys = keys};
+  ReadTask task{.keys = keys, .until = deadline()};
   reads_.run(task);
   return std::move(*task.answer);
 }
 
 // The store's own record is there in every store that somebody has entered.
-Result<Rows> PostgresStore::ask_for(const std::vector<std::string_view>& keys) {
+Result<Rows> PostgresStore::ask_for(const std::vector<std::string_view>& keys, MonoTime until) {
   const Params params = Params().byte_arrays(keys);
   if (std::ranges::any_of(keys, hardly_written)) {
-    auto rows = ask(read_short_, params);
+    auto rows = ask(read_short_, params, until);
     if (!rows || rows->count() > 0) return rows;
   }
-  return ask(read_, params);
+  return ask(read_, params, until);
 }
 
-Result<Reading> PostgresStore::read_alone(const std::vector<std::string>& keys) {
-  const std::vector<std::string_view> views(keys.begin(), keys.end());
-  auto rows = ask_for(views);
+Result<Reading> PostgresStore::read_alone(const ReadTask& task) {
+  const std::vector<std::string_view> views(task.keys.begin(), task.keys.end());
+  auto rows = ask_for(views, task.until);
   if (!rows) return rows.error();
   auto reading = postgres::reading_of(*rows);
   if (!reading) return reading.error();
   std::ranges::sort(reading->entries, {}, &Entry::key);
-  reading->entries = postgres::picked(reading->entries, keys);
+  reading->entries = postgres::picked(reading->entries, task.keys);
   return reading;
 }
 

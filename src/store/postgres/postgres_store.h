@@ -50,11 +50,14 @@ class PostgresStore final : public Store {
 
   // A statement that may be asked again on another connection.
   Result<postgres::Rows> ask(const postgres::Statement& statement, const postgres::Params& params);
-  Result<postgres::Rows> ask_for(const std::vector<std::string_view>& keys);
+  Result<postgres::Rows> ask(const postgres::Statement& statement, const postgres::Params& params,
+                             MonoTime until);
+  Result<postgres::Rows> ask_for(const std::vector<std::string_view>& keys, MonoTime until);
   Result<CommitAnswer> check(const std::vector<Step>& steps);
 
   struct ReadTask {
     const std::vector<std::string>& keys;
+    MonoTime until{};
     std::optional<Result<Reading>> answer = {};
   };
   struct CommitTask {
@@ -63,7 +66,7 @@ class PostgresStore final : public Store {
     MonoTime until{};
     std::optional<Result<CommitAnswer>> answer = {};
   };
-  Result<Reading> read_alone(const std::vector<std::string>& keys);
+  Result<Reading> read_alone(const ReadTask& task);
   void read_together(const std::vector<ReadTask*>& tasks);
   Result<CommitAnswer> commit_alone(CommitTask& task);
   // Answers those that can be done in one statement, or are unknown with it.

@@ -11,13 +11,15 @@ namespace stint::store {
 
 using postgres::Params;
 
-// What fails is asked alone, and fails there.
+// What fails is asked alone, in the time that each has left, and fails there.
 void PostgresStore::read_together(const std::vector<ReadTask*>& tasks) {
   std::vector<std::string_view> keys;
   for (const ReadTask* task : tasks) keys.insert(keys.end(), task->keys.begin(), task->keys.end());
   std::ranges::sort(keys);
   keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
-  auto rows = ask_for(keys);
+  const MonoTime until =
+      (*std::ranges::min_element(tasks, {}, [](const ReadTask* t) { return t->until; }))->until;
+  auto rows = ask_for(keys, until);
   if (!rows) return;
   auto reading = postgres::reading_of(*rows);
   if (!reading) return;
