@@ -195,6 +195,14 @@ TEST_F(PostgresCli, WhatLibpqIsToldHolds) {
   expect_refusal(url("&target_session_attrs=read-only"), 69, "not read-only");
 }
 
+// Whoever wants to be told everything is told on the server's side.
+TEST_F(PostgresCli, NoticesOfTheServerAreNotPrinted) {
+  sql("CREATE ROLE curious LOGIN SUPERUSER; ALTER ROLE curious SET client_min_messages = debug5");
+  const Finished done = on(url("", "curious"), {"run", "r", "--", "true"});
+  EXPECT_EQ(done.exit_code, 0);
+  EXPECT_EQ(done.err, "");
+}
+
 TEST_F(PostgresCli, HostAndPortMayStandInTheOptions) {
   const std::string socket = cat("postgres://postgres@/postgres?host=", server_->folder(),
                                  "&port=", server_->port(), "&schema=", schema_);

@@ -111,6 +111,23 @@ TEST_F(PostgresSettings, WhatMustBeDurableIsSyncedAlsoIfTheServersFileChangesMea
   reset_for_all("synchronous_commit");
 }
 
+// Functions of a stranger under the names of the server's own, found first.
+TEST_F(PostgresSettings, TheServersOwnFunctionsAreUsed) {
+  const std::string role = cat("astray_", schema_);
+  sql(cat("CREATE SCHEMA ", role, "; CREATE FUNCTION ", role, ".nextval(regclass) RETURNS bigint",
+          " LANGUAGE sql AS 'SELECT 7::bigint'; CREATE FUNCTION ", role, ".clock_timestamp()",
+          " RETURNS timestamptz LANGUAGE sql AS 'SELECT to_timestamp(0)'; CREATE ROLE ", role,
+          " LOGIN SUPERUSER; ALTER ROLE ", role, " SET search_path = ", role, ", pg_catalog"));
+  auto store = open_at({{.name = "127.0.0.1", .port = server_->port()}}, role);
+  ASSERT_TRUE(store) << store.error().message;
+  commit_in_all_ways(**store);
+  const auto first = (*store)->commit({set("k", "1", 0)}, Sync::Durable);
+  ASSERT_TRUE(committed(first));
+  EXPECT_GT(std::get<Committed>(*first).store_time, std::chrono::hours(24));
+  ASSERT_TRUE(committed((*store)->commit({set("k", "2", version(**store, "k"))}, Sync::Durable)));
+  EXPECT_GT(version(**store, "k"), std::get<Committed>(*first).versions.front());
+}
+
 // A name that leads elsewhere from one connection to the next: a fail-over by name server or
 // address. What a replica shows may be old, and nobody is told so by it.
 TEST_F(PostgresSettings, AReplicaIsNeverAsked) {

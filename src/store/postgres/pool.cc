@@ -47,8 +47,9 @@ Result<Pool::Loan> Pool::borrow(MonoTime until, Use use) {
     if (conn->healthy()) return Loan(*this, std::move(conn), use);
     forget(std::move(conn), use);
   }
-  auto opened = Connection::open(
-      settings_, {.hosts = settings_.hosts, .pooled = pooled(), .relaxed = false}, clock_, until);
+  const Connection::Plan plan{
+      .hosts = settings_.hosts, .pooled = pooled(), .relaxed = false, .catalogue_only = true};
+  auto opened = Connection::open(settings_, plan, clock_, until);
   if (!opened) {
     forget(nullptr, use);
     return opened.error();
