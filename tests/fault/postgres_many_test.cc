@@ -4,6 +4,7 @@
 
 #include "os/pause.h"
 #include "tests/fault/postgres_plain_fixture.h"
+#include "tests/support/tcp_proxy.h"
 
 namespace stint::test::plain_commits {
 namespace {
@@ -144,6 +145,36 @@ TEST_F(PostgresMany, ThreadsWhoWaitForARowDoNotHoldUpTheOthers) {
   row.end();
   for (std::thread& one : waiting) one.join();
   EXPECT_EQ(done, kWaiting);
+}
+
+// They were one transaction: nobody who travelled knows, and nobody else is told so.
+TEST_F(PostgresMany, AnAnswerThatIsLostIsUnknownToAllWhoTravelled) {
+  TcpProxy proxy(server_->port());
+  const auto store = open(Millis(30'000), proxy.port());
+  auto* const many = dynamic_cast<store::PostgresStore*>(store.get());
+  ASSERT_NE(many, nullptr);
+  const auto both = [&](const std::string& one, const std::string& other) {
+    // The third does not fit beside the first.
+    return many->commit_many({grant(one, version(*store_, one), meta_),
+                              grant(other, version(*store_, other), meta_),
+                              grant(one, version(*store_, one), meta_)});
+  };
+  // So often that it is prepared.
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(committed(both("a", "b")[1]));
+  const auto unknown = [](const Result<store::CommitAnswer>& answer) {
+    return !answer && answer.error().code == Code::UnknownOutcome;
+  };
+  proxy.cut_one_reply_after(0);
+  const auto done = both("x", "y");
+  EXPECT_TRUE(unknown(done[0]) && unknown(done[1]));
+  EXPECT_EQ(conflict(done[2]), 0) << "the first has made it";
+  EXPECT_TRUE(version(*store_, "x") > 0 && version(*store_, "y") > 0);
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(committed(both("a", "b")[1]));
+  proxy.cut_one_request_after(0);
+  const auto lost = both("v", "w");
+  EXPECT_TRUE(unknown(lost[0]) && unknown(lost[1]));
+  EXPECT_TRUE(committed(lost[2])) << "the first never arrived";
+  EXPECT_EQ(version(*store_, "w"), 0U);
 }
 
 // Those who travelled together get no second helping of time.

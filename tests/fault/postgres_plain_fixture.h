@@ -55,12 +55,12 @@ class PostgresPlain : public ::testing::Test {
     schema_ = cat("plain_", ++number);
   }
 
-  std::unique_ptr<store::Store> open(Millis timeout = Millis(30'000)) {
+  std::unique_ptr<store::Store> open(Millis timeout = Millis(30'000), std::uint16_t port = 0) {
     store::OpenRequest request;
     request.address.scheme = "postgres";
     request.address.user = "postgres";
     request.address.path = "postgres";
-    request.address.hosts = {{.name = "127.0.0.1", .port = server_->port()}};
+    request.address.hosts = {{.name = "127.0.0.1", .port = port == 0 ? server_->port() : port}};
     request.address.options["schema"] = schema_;
     request.timeout = timeout;
     auto store = store::PostgresStore::open(request, clock_);
