@@ -114,6 +114,19 @@ TEST_F(PostgresCli, TheDoctorTellsWhatTheUserMayDo) {
   EXPECT_EQ(count_lines(less.out, cat("lacks DELETE on ", schema_, ".record")), 1) << less.out;
 }
 
+TEST_F(PostgresCli, TheDoctorTellsOfTornPages) {
+  const auto told = [&] {
+    return count_lines(on(url(), {"doctor"}, Millis(60'000)).out, "warn pages");
+  };
+  EXPECT_EQ(told(), 0);
+  sql("ALTER SYSTEM SET full_page_writes = off");
+  sql("SELECT pg_reload_conf()");
+  EXPECT_TRUE(wait_until([&] { return sql("SHOW full_page_writes") == "off\n"; }));
+  EXPECT_EQ(told(), 1);
+  sql("ALTER SYSTEM RESET full_page_writes");
+  sql("SELECT pg_reload_conf()");
+}
+
 TEST_F(PostgresCli, AWaitingRunIsHandedTheLease) {
   ASSERT_EQ(on(url(), {"acquire", "r", "--ttl", "60s"}).exit_code, 0);
   Child waiting(

@@ -198,10 +198,11 @@ Result<std::vector<Finding>> PostgresStore::examine() {
   auto rows = ask({"stint_examine",
                    "SELECT current_setting('server_version')::text, pg_is_in_recovery(),"
                    " current_setting('synchronous_standby_names')::text,"
-                   " (SELECT count(*) FROM pg_stat_replication)"},
+                   " (SELECT count(*) FROM pg_stat_replication),"
+                   " current_setting('full_page_writes') = 'on'"},
                   Params());
   if (!rows) return rows.error();
-  if (auto ok = rows->expect_columns(4); !ok) return ok.error();
+  if (auto ok = rows->expect_columns(5); !ok) return ok.error();
   auto version = rows->text(0, 0);
   if (!version) return version.error();
   auto recovery = rows->boolean(0, 1);
@@ -210,10 +211,17 @@ Result<std::vector<Finding>> PostgresStore::examine() {
   if (!standbys) return standbys.error();
   auto replicas = rows->bigint(0, 3);
   if (!replicas) return replicas.error();
+  auto whole_pages = rows->boolean(0, 4);
+  if (!whole_pages) return whole_pages.error();
   std::vector<Finding> out = {{Level::Ok, "version", cat("PostgreSQL ", printable(*version))}};
   auto rights = examine_rights();
   if (!rights) return rights.error();
   out.push_back(std::move(*rights));
+  if (!*whole_pages) {
+    out.push_back({Level::Warn, "pages",
+                   "full_page_writes is off: a power cut may damage the database, unless its file "
+                   "system never tears a page (ZFS)"});
+  }
   if (*recovery) out.push_back({Level::Fail, "role", "a replica: it cannot be written to"});
   if (*replicas > 0 && standbys->empty()) {
     out.push_back({Level::Warn, "replicas",
