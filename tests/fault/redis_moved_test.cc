@@ -38,7 +38,12 @@ class RedisMoved : public ::testing::Test {
     ::unlink(dir_.file("name").c_str());
     ASSERT_EQ(::symlink(dir_.file(name).c_str(), dir_.file("name").c_str()), 0);
   }
+  // With all that the first had, "k" last.
   void fail_over() const {
+    ASSERT_TRUE(wait_until([&] {
+      return redis_cli(second_.port(), {"HGET", "{stint}:records", ":k"}).find(" 1") !=
+             std::string::npos;
+    }));
     redis_cli(second_.port(), {"REPLICAOF", "NO", "ONE"});
     lead_to("second");
     follow(first_, second_);
