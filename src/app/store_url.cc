@@ -114,7 +114,9 @@ Result<store::Host> parse_host(std::string_view text) {
   if (colon != text.npos) {
     const auto port = parse_digits(text.substr(colon + 1));
     if (!port || *port == 0 || *port > 65'535) {
-      return invalid(cat("the store URL has a port that is none: ", quoted(text)));
+      // It may be a password whose '@' and host were left out.
+      return invalid(
+          cat("the store URL has a port that is none, after ", quoted(text.substr(0, colon + 1))));
     }
     host.port = static_cast<std::uint16_t>(*port);
   }
@@ -125,8 +127,8 @@ Result<store::Host> parse_host(std::string_view text) {
 // "//user:PASSWORD@host:port,host:port/path"
 Status parse_network(std::string_view rest, StoreUrl& url) {
   if (!rest.starts_with("//")) {
-    return invalid(
-        cat(quoted(url.printable), " is not a store URL: // is missing after ", url.scheme, ":"));
+    // Without them nobody can tell what of it is a password.
+    return invalid(cat("this is not a store URL: // is missing after ", url.scheme, ":"));
   }
   rest.remove_prefix(2);
   const std::size_t slash = rest.find('/');

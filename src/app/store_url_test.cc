@@ -30,6 +30,18 @@ TEST(StoreUrlInPrint, ThatIsRefusedHasNoPasswordEither) {
   }
 }
 
+// What is none, because something was left out, may still have a password in it.
+TEST(StoreUrlInPrint, ThatIsNoUrlHasNoPasswordEither) {
+  for (const char* url :
+       {"postgres:ann:s3cret@h/d", "redis::s3cret@h", "postgres://ann:s3cret/d", "redis://:s3cret",
+        "etcd://h1:2379,ann:s3cret", "postgres//ann:s3cret@h", "postgrse://ann:s3cret@h",
+        "http:/ann:s3cret@h", "etcd://ann:s3cret@h:x?tls=1"}) {
+    const auto refused = parse_store_url(url);
+    ASSERT_FALSE(refused) << url;
+    EXPECT_EQ(refused.error().message.find("s3cret"), std::string::npos) << refused.error().message;
+  }
+}
+
 TEST(StoreUrlPaths, DetoursAreTakenOut) {
   const auto path = [](const char* url) { return parse_store_url(url).value().path; };
   for (const char* url : {"sqlite:/tmp/./s.db", "sqlite:/tmp//s.db", "sqlite:/tmp/../tmp/s.db"}) {

@@ -114,6 +114,19 @@ TEST_F(PostgresCli, TheDoctorTellsWhatTheUserMayDo) {
   EXPECT_EQ(count_lines(less.out, cat("lacks DELETE on ", schema_, ".record")), 1) << less.out;
 }
 
+TEST_F(PostgresCli, TheDoctorTellsOfTornPages) {
+  const auto told = [&] {
+    return count_lines(on(url(), {"doctor"}, Millis(60'000)).out, "warn pages");
+  };
+  EXPECT_EQ(told(), 0);
+  sql("ALTER SYSTEM SET full_page_writes = off");
+  sql("SELECT pg_reload_conf()");
+  EXPECT_TRUE(wait_until([&] { return sql("SHOW full_page_writes") == "off\n"; }));
+  EXPECT_EQ(told(), 1);
+  sql("ALTER SYSTEM RESET full_page_writes");
+  sql("SELECT pg_reload_conf()");
+}
+
 TEST_F(PostgresCli, AWaitingRunIsHandedTheLease) {
   ASSERT_EQ(on(url(), {"acquire", "r", "--ttl", "60s"}).exit_code, 0);
   Child waiting(
@@ -187,6 +200,20 @@ TEST_F(PostgresCli, BadOptionsAreRefused) {
        {"sslmode", "channel_binding", "gssencmode", "target_session_attrs"}) {
     expect_refusal(url(cat('&', name, "=bogus")), 2, cat("invalid ", name, " value"));
   }
+}
+
+TEST_F(PostgresCli, WhatLibpqIsToldHolds) {
+  expect_refusal(url("&channel_binding=require"), 69, "channel binding");
+  expect_refusal(url("&gssencmode=require"), 69, "GSSAPI");
+  expect_refusal(url("&target_session_attrs=read-only"), 69, "not read-only");
+}
+
+// Whoever wants to be told everything is told on the server's side.
+TEST_F(PostgresCli, NoticesOfTheServerAreNotPrinted) {
+  sql("CREATE ROLE curious LOGIN SUPERUSER; ALTER ROLE curious SET client_min_messages = debug5");
+  const Finished done = on(url("", "curious"), {"run", "r", "--", "true"});
+  EXPECT_EQ(done.exit_code, 0);
+  EXPECT_EQ(done.err, "");
 }
 
 TEST_F(PostgresCli, HostAndPortMayStandInTheOptions) {

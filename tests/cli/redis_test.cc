@@ -138,6 +138,10 @@ TEST_F(RedisCli, AServerThatCannotCarryLeasesIsNamed) {
       {.appendfsync = "always", .appendonly = true, .more = {"--cluster-enabled", "yes"}});
   start(cluster);
   refused(cluster.url(), 69, "cluster");
+  RedisServer renamed(
+      {.appendfsync = "always", .appendonly = true, .more = {"--rename-command", "EVAL", ""}});
+  start(renamed);
+  refused(renamed.url(), 69, "has no EVAL");
   PostgresServer other;
   if (PostgresServer::missing().empty()) {
     start(other);

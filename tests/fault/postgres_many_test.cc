@@ -4,6 +4,7 @@
 
 #include "os/pause.h"
 #include "tests/fault/postgres_plain_fixture.h"
+#include "tests/support/tcp_proxy.h"
 
 namespace stint::test::plain_commits {
 namespace {
@@ -115,19 +116,21 @@ TEST_F(PostgresMany, NobodyWaitsForAnothersRow) {
   caller.join();
 }
 
-// The same for threads: those who would wait for the row are more than the lanes.
+// The same for threads: those who would wait for the row are more than the lanes, and more than the
+// connections.
 TEST_F(PostgresMany, ThreadsWhoWaitForARowDoNotHoldUpTheOthers) {
+  constexpr int kWaiting = 12;
   Held row(*this, "SELECT 1 FROM record WHERE key = 'k' FOR SHARE");
   const store::Version of_k = version(*store_, "k");
   std::atomic<int> done = 0;
   std::vector<std::thread> waiting;
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; i < kWaiting; ++i) {
     waiting.emplace_back([&] {
       EXPECT_TRUE(store_->commit(grant("k", of_k, meta_).steps, Sync::Durable));
       ++done;
     });
   }
-  EXPECT_TRUE(wait_for("row", 4));
+  EXPECT_TRUE(wait_for("row", static_cast<int>(store::postgres::Pool::kMostPatient)));
   std::vector<std::thread> others;
   for (int i = 0; i < 3; ++i) {
     others.emplace_back([&, i] {
@@ -135,10 +138,63 @@ TEST_F(PostgresMany, ThreadsWhoWaitForARowDoNotHoldUpTheOthers) {
     });
   }
   for (std::thread& one : others) one.join();
+  // One by one, too.
+  EXPECT_TRUE(committed(store_->commit(grant("o9", 0, meta_).steps, Sync::Durable)));
+  EXPECT_TRUE(store_->read({"k"}));
   EXPECT_EQ(done, 0);
   row.end();
   for (std::thread& one : waiting) one.join();
-  EXPECT_EQ(done, 4);
+  EXPECT_EQ(done, kWaiting);
+}
+
+// They were one transaction: nobody who travelled knows, and nobody else is told so.
+TEST_F(PostgresMany, AnAnswerThatIsLostIsUnknownToAllWhoTravelled) {
+  TcpProxy proxy(server_->port());
+  const auto store = open(Millis(30'000), proxy.port());
+  auto* const many = dynamic_cast<store::PostgresStore*>(store.get());
+  ASSERT_NE(many, nullptr);
+  const auto both = [&](const std::string& one, const std::string& other) {
+    // The third does not fit beside the first.
+    return many->commit_many({grant(one, version(*store_, one), meta_),
+                              grant(other, version(*store_, other), meta_),
+                              grant(one, version(*store_, one), meta_)});
+  };
+  // So often that it is prepared.
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(committed(both("a", "b")[1]));
+  const auto unknown = [](const Result<store::CommitAnswer>& answer) {
+    return !answer && answer.error().code == Code::UnknownOutcome;
+  };
+  proxy.cut_one_reply_after(0);
+  const auto done = both("x", "y");
+  EXPECT_TRUE(unknown(done[0]) && unknown(done[1]));
+  EXPECT_EQ(conflict(done[2]), 0) << "the first has made it";
+  EXPECT_TRUE(version(*store_, "x") > 0 && version(*store_, "y") > 0);
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(committed(both("a", "b")[1]));
+  proxy.cut_one_request_after(0);
+  const auto lost = both("v", "w");
+  EXPECT_TRUE(unknown(lost[0]) && unknown(lost[1]));
+  EXPECT_TRUE(committed(lost[2])) << "the first never arrived";
+  EXPECT_EQ(version(*store_, "w"), 0U);
+}
+
+// Those who travelled together get no second helping of time.
+TEST_F(PostgresMany, ReadersOfAFrozenServerAreAnsweredInTheirTime) {
+  constexpr Millis kTime{3'000};
+  const auto store = open(kTime);
+  ASSERT_NE(store, nullptr);
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(store->read({"k"}));
+  server_->freeze();
+  const MonoTime before = now();
+  std::vector<std::thread> readers;
+  for (int i = 0; i < 8; ++i) {
+    readers.emplace_back([&] {
+      const auto reading = store->read({"k"});
+      EXPECT_FALSE(reading);
+      EXPECT_LT(now() - before, kTime + Millis(1'500));
+    });
+  }
+  for (std::thread& one : readers) one.join();
+  server_->thaw();
 }
 
 // Whoever waits for a record is woken also by a commit that travelled with others.

@@ -55,14 +55,14 @@ class PostgresPlain : public ::testing::Test {
     schema_ = cat("plain_", ++number);
   }
 
-  std::unique_ptr<store::Store> open() {
+  std::unique_ptr<store::Store> open(Millis timeout = Millis(30'000), std::uint16_t port = 0) {
     store::OpenRequest request;
     request.address.scheme = "postgres";
     request.address.user = "postgres";
     request.address.path = "postgres";
-    request.address.hosts = {{.name = "127.0.0.1", .port = server_->port()}};
+    request.address.hosts = {{.name = "127.0.0.1", .port = port == 0 ? server_->port() : port}};
     request.address.options["schema"] = schema_;
-    request.timeout = Millis(30'000);
+    request.timeout = timeout;
     auto store = store::PostgresStore::open(request, clock_);
     EXPECT_TRUE(store.has_value()) << (store ? "" : store.error().message);
     return store ? std::move(*store) : nullptr;
@@ -78,13 +78,12 @@ class PostgresPlain : public ::testing::Test {
   // psql that keeps its transaction open until it is told to end.
   class Held {
    public:
-    Held(const PostgresPlain& test, const std::string& text)
+    Held(const PostgresPlain& test, const std::string& text, const std::string& end = "COMMIT")
         : file_(test.dir_.file("go")),
-          child_(
-              {.argv = {PostgresServer::program("psql"), "-XAtq", "-d", server_->url(), "-c",
-                        "BEGIN", "-c", text, "-c", "\\echo there", "-c",
-                        cat("\\! while [ ! -e ", file_, " ]; do sleep 0.01; done"), "-c", "COMMIT"},
-               .env = {{"PGOPTIONS", cat("-c search_path=", test.schema_)}}}) {
+          child_({.argv = {PostgresServer::program("psql"), "-XAtq", "-d", server_->url(), "-c",
+                           "BEGIN", "-c", text, "-c", "\\echo there", "-c",
+                           cat("\\! while [ ! -e ", file_, " ]; do sleep 0.01; done"), "-c", end},
+                  .env = {{"PGOPTIONS", cat("-c search_path=", test.schema_)}}}) {
       EXPECT_TRUE(wait_until([this] { return child_.out().find("there") != std::string::npos; }))
           << child_.err();
     }

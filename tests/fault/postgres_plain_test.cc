@@ -54,15 +54,30 @@ TEST_F(PostgresPlain, WhoChecksTheStoresRecordWaitsForItsWriterAndSeesWhatWasWri
   EXPECT_EQ(version(*store, "k"), of_k);
 }
 
-// A renewal that was in time when it was sent, and waits for a row that somebody only looks at. G3
+// A renewal that was in time when it was sent, and waits for a row that somebody only looks at, or
+// inserts and does not. G3
 class PostgresPlainRenewal : public PostgresPlain {
  protected:
   // `along` makes it take another way than the short one.
-  void wait_for_row(const std::string& key, const std::vector<Step>& along = {});
+  void wait_for_row(const std::string& key, const std::vector<Step>& along = {}) {
+    wait_for_other(cat("SELECT 1 FROM record WHERE key = '", key, "' FOR UPDATE"), along);
+  }
+  // `along` inserts "new".
+  void wait_for_insertion(const std::vector<Step>& along, const std::vector<Step>& beside = {}) {
+    wait_for_other("INSERT INTO record (key, value, version, at) VALUES ('new', '', 1, now())",
+                   along, beside);
+  }
+
+ private:
+  // `beside`: a commit of its own that travels with it.
+  void wait_for_other(const std::string& other, const std::vector<Step>& along,
+                      const std::vector<Step>& beside = {});
 };
 
-void PostgresPlainRenewal::wait_for_row(const std::string& key, const std::vector<Step>& along) {
+void PostgresPlainRenewal::wait_for_other(const std::string& other, const std::vector<Step>& along,
+                                          const std::vector<Step>& beside) {
   const auto store = open();
+  auto* const many = dynamic_cast<store::PostgresStore*>(store.get());
   warm_up(*store);
   Step make = set("alive", "v", 0);
   make.timer = Step::TimerOp::Start;
@@ -75,11 +90,18 @@ void PostgresPlainRenewal::wait_for_row(const std::string& key, const std::vecto
   std::vector<Step> renewal = {touch, seen(step(Step::Kind::Check, "own"), version(*store, "own"))};
   renewal.insert(renewal.end(), along.begin(), along.end());
   const auto state = [&] { return store->read({"alive"})->entries.front().timer.state; };
+  const auto renew = [&] {
+    if (beside.empty()) return store->commit(renewal, Sync::Durable);
+    return many->commit_many({{renewal, Sync::Durable}, {beside, Sync::Durable}}).front();
+  };
   // The second one is prepared, and so as plain as can be.
-  for (int i = 0; i < 2; ++i) ASSERT_TRUE(committed(store->commit(renewal, Sync::Durable)));
-  Held row(*this, cat("SELECT 1 FROM record WHERE key = '", key, "' FOR UPDATE"));
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(committed(renew()));
+    ASSERT_TRUE(committed(store->commit({step(Step::Kind::Remove, "new")}, Sync::Durable)));
+  }
+  Held row(*this, other, "ROLLBACK");
   std::thread renewing([&] {
-    const auto answer = store->commit(renewal, Sync::Durable);
+    const auto answer = renew();
     ASSERT_TRUE(answer) << answer.error().message;
     EXPECT_FALSE(committed(answer)) << "it was revived";
   });
@@ -102,6 +124,20 @@ TEST_F(PostgresPlainRenewal, ThatIsNotShortIsJudgedAfterTheLastRow) {
 }
 TEST_F(PostgresPlainRenewal, OfTheGeneralWayIsJudgedAfterTheLastRow) {
   wait_for_row("own", {step(Step::Kind::Check, "zz")});
+}
+
+// Whoever inserts waits for who has inserted the same and not ended yet.
+TEST_F(PostgresPlainRenewal, ThatInsertsIsJudgedAfterTheInsertion) {
+  wait_for_insertion({set("new", "n", 0)});
+}
+TEST_F(PostgresPlainRenewal, ThatMayInsertIsJudgedAfterTheInsertion) {
+  wait_for_insertion({step(Step::Kind::Set, "new", "n")});
+}
+TEST_F(PostgresPlainRenewal, OfTheGeneralWayIsJudgedAfterTheInsertion) {
+  wait_for_insertion({set("new", "n", 0), step(Step::Kind::Check, "zz")});
+}
+TEST_F(PostgresPlainRenewal, IsJudgedAfterTheInsertionOfAnotherThatTravelsWithIt) {
+  wait_for_insertion({}, {set("new", "n", 0)});
 }
 
 // A call of the old functions may be under way: until it has ended the gate is not relied on.
@@ -138,7 +174,7 @@ TEST_F(PostgresPlain, AnUpdatedSchemaReliesOnTheGateWhenOldCallsHaveEnded) {
   }
   old.end();
   const auto store = open();
-  EXPECT_EQ(sql("SELECT version FROM meta"), "5\n");
+  EXPECT_EQ(sql("SELECT version FROM meta"), "6\n");
 }
 
 // Where nothing is there no row brings the time along, also if the store's own records were asked

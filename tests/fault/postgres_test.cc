@@ -493,7 +493,7 @@ TEST_F(PostgresFault, ASchemaOfAnOlderVersionIsBroughtUpToDate) {
   const auto store = open();
   ASSERT_NE(store, nullptr);
   EXPECT_EQ(store->read({"k"})->entries.front().value, "v");
-  EXPECT_EQ(sql("SELECT version FROM meta"), "5\n");
+  EXPECT_EQ(sql("SELECT version FROM meta"), "6\n");
   EXPECT_EQ(sql("SELECT count(*) FROM leases"), "0\n");
 }
 
@@ -501,7 +501,7 @@ TEST_F(PostgresFault, ASchemaOfAnOlderVersionIsBroughtUpToDate) {
 TEST_F(PostgresFault, WhoDoesNotOwnASchemaWorksWithTheFunctionsOfTheVersionBefore) {
   ASSERT_TRUE(committed(open()->commit({set("k", "v")}, Sync::Durable)));
   const auto version = [&] { return sql("SELECT version FROM meta"); };
-  EXPECT_EQ(version(), "5\n");
+  EXPECT_EQ(version(), "6\n");
   EXPECT_EQ(sql(cat("UPDATE meta SET version = 4; CREATE ROLE guest LOGIN; GRANT USAGE ON SCHEMA ",
                     schema_, " TO guest; GRANT ALL ON ALL TABLES IN SCHEMA ", schema_,
                     " TO guest; GRANT ALL ON ALL SEQUENCES IN SCHEMA ", schema_, " TO guest")),
@@ -515,7 +515,7 @@ TEST_F(PostgresFault, WhoDoesNotOwnASchemaWorksWithTheFunctionsOfTheVersionBefor
   EXPECT_EQ(version(), "4\n");
   user_ = "postgres";
   EXPECT_EQ(open()->read({"k"})->entries.front().value, "w");
-  EXPECT_EQ(version(), "5\n");
+  EXPECT_EQ(version(), "6\n");
 }
 
 }  // namespace

@@ -177,12 +177,17 @@ Status PostgresServer::prepare() {
       return unavailable("the folder cannot be given to the user nobody");
     }
   }
-  const Finished made = run(
-      {.argv = as_user({program("initdb"), "-D", folder() + "/data", "-A", "trust", "-U",
-                        "postgres", "-E", "UTF8", "--locale=C", "--no-sync", "--no-instructions"}),
-       .cwd = folder()},
-      Millis(60'000));
-  if (made.exit_code != 0) return unavailable(cat("initdb failed: ", made.out, made.err));
+  const std::string data = cat("--pgdata=", folder(), "/data");
+  std::vector<std::string> argv = {program("initdb"), data, "--auth=trust", "--username=postgres"};
+  argv.insert(argv.end(), {"--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions"});
+  if (primary_ != 0) {
+    argv = {program("pg_basebackup"), data, "--host=127.0.0.1", cat("--port=", primary_)};
+    argv.insert(argv.end(), {"--username=postgres", "-R", "--checkpoint=fast", "--no-sync"});
+  }
+  const Finished made = run({.argv = as_user(argv), .cwd = folder()}, Millis(60'000));
+  if (made.exit_code != 0) {
+    return unavailable(cat(argv.front(), " failed: ", made.out, made.err));
+  }
   return {};
 }
 

@@ -104,6 +104,8 @@ class PostgresServer final : public Server {
   ~PostgresServer() override { stop(); }
   static std::string missing();
   static std::string program(const std::string& name);  // psql, pg_dump ...: of the same version
+  // As a replica of this one, which runs: before the first start.
+  void follow(const PostgresServer& primary) { primary_ = primary.port(); }
   std::string url() const override;
   bool answers(Millis deadline) const override;
 
@@ -115,6 +117,7 @@ class PostgresServer final : public Server {
  private:
   std::vector<std::string> as_user(std::vector<std::string> argv) const;
   const std::vector<std::string> settings_;
+  std::uint16_t primary_ = 0;
 };
 
 // Where a node lives, if not beside the test: see netns.h.

@@ -12,14 +12,17 @@ namespace {
 
 // What a session of our own is set to. Row locks are waited for less long than an answer is: then
 // it is the server that gives up, and the outcome is known. The plans are made once and must not
-// depend on how large the tables were at that moment.
-std::string session_options(const Settings& settings, bool relaxed) {
+// depend on how large the tables were at that moment. What a role, a database or the server's file
+// says of syncs, isolation and where functions are looked for does not hold here, nor does what is
+// written there later.   G11
+std::string session_options(const Settings& settings, const Connection::Plan& plan) {
   const auto wait = std::max<std::int64_t>(1, settings.timeout.count() * 4 / 5);
   return cat("-c lock_timeout=", wait,
              " -c default_transaction_isolation=read\\ committed"
              " -c plan_cache_mode=force_generic_plan -c jit=off -c enable_seqscan=off"
              " -c enable_hashjoin=off -c enable_mergejoin=off -c enable_bitmapscan=off",
-             relaxed ? " -c synchronous_commit=off" : "");
+             plan.catalogue_only ? " -c search_path=pg_catalog" : "",
+             " -c synchronous_commit=", plan.relaxed ? "off" : "on");
 }
 
 bool starts_any(std::string_view text, std::initializer_list<std::string_view> heads) {
@@ -95,7 +98,7 @@ Result<std::unique_ptr<Connection>> Connection::open_one(const Settings& setting
     values.push_back(value.c_str());
   };
   const std::string port = host.port == 0 ? "" : std::to_string(host.port);
-  const std::string options = plan.pooled ? "" : session_options(settings, plan.relaxed);
+  const std::string options = plan.pooled ? "" : session_options(settings, plan);
   const std::string writable = "read-write";
   give("host", host.name);
   give("port", port);
@@ -124,6 +127,9 @@ Status Connection::finish_connecting(MonoTime until) {
     }
     return connect_error(message);
   }
+  // A role may have asked to be told everything, from the start.
+  ::PQsetNoticeProcessor(
+      conn_.get(), [](void*, const char*) {}, nullptr);
   // The only way to learn the SQLSTATE of a refused connection.
   ::PQsetErrorVerbosity(conn_.get(), PQERRORS_VERBOSE);
   PostgresPollingStatusType wanted = PGRES_POLLING_WRITING;
@@ -139,8 +145,11 @@ Status Connection::finish_connecting(MonoTime until) {
   }
   ::PQsetErrorVerbosity(conn_.get(), PQERRORS_DEFAULT);
   ::PQsetnonblocking(conn_.get(), 1);
-  ::PQsetNoticeProcessor(
-      conn_.get(), [](void*, const char*) {}, nullptr);
+  // Whatever the name led to before: what a replica shows may be old. (Servers from 14 on say it.)
+  const char* const standby = ::PQparameterStatus(conn_.get(), "in_hot_standby");
+  if (standby != nullptr && std::string_view(standby) == "on") {
+    return unavailable("the server is a read-only replica: name the primary");
+  }
   constexpr int kOldest = 120'000;
   if (const int version = server_version(); version < kOldest) {
     return unavailable(

@@ -49,6 +49,8 @@ class Connection {
     std::vector<Host> hosts;
     bool pooled = false;   // nothing that must outlive a transaction
     bool relaxed = false;  // nothing on it needs a sync
+    // Every name of a table is whole; functions and types are the server's own.
+    bool catalogue_only = false;
   };
 
   // Tries the hosts in turn, within the time that there is.

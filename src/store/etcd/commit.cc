@@ -40,6 +40,10 @@ Result<CommitAnswer> Commit::try_until_settled() {
       for (TimerWork& timer : timers_) timer.lease = {};
       continue;
     }
+    if (reply.refusal == Refusal::NoSpace && !surely_not_done()) {
+      unknown_ = true;
+      return Error{Code::UnknownOutcome, reply.error->message};
+    }
     if (!reply) {
       unknown_ = reply.error->code == Code::UnknownOutcome;
       return *reply.error;
@@ -56,6 +60,25 @@ Result<CommitAnswer> Commit::try_until_settled() {
     if (*next == Next::Done) return CommitAnswer(*conflict_);
   }
   return unavailable("the store is too busy, or went back in time while it was open");
+}
+
+// The transaction was answered, so it is over: a record that it would have changed and that is as
+// it was expected to be was not changed by it.
+bool Commit::surely_not_done() const {
+  const auto telling = std::ranges::find_if(steps_, [](const Step& step) {
+    return (step.kind == Step::Kind::Set && step.expect != Expect::Any) ||
+           (step.kind == Step::Kind::Remove && step.expect == Expect::Seen);
+  });
+  if (telling == steps_.end()) return false;
+  Txn look;
+  look.then(range({.keys = {stored_name(*telling)}, .keys_only = true}));
+  const Reply reply = parts_.gateway.ask("/v3/kv/txn", look.json(), deadline_, Twice::Harmless);
+  if (!reply) return false;
+  const auto answer = parse_txn(reply.body);
+  if (!answer || answer->operations.size() != 1) return false;
+  const auto& found = answer->operations.front().found;
+  const Version version = found.empty() ? 0 : found.front().modified;
+  return version == (telling->expect == Expect::Seen ? telling->version : 0);
 }
 
 // Leases that nothing hangs on. Of what was sent without an answer, nobody can say that.

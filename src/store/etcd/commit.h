@@ -11,6 +11,9 @@
 // If one does not hold, the other branch reads what was compared, and the first step that fails is
 // found here. What remains then is no conflict: a bucket of the append log that was closed, or a
 // timer that is longer than what it is to be extended by. Both are tried again.
+//
+// A member whose database is full when it applies a transaction carries it out and says "space
+// exceeded" all the same (etcd's quotaApplierV3): then the records tell, or it is unknown.
 #pragma once
 
 #include <map>
@@ -66,6 +69,7 @@ class Commit {
   void build_timer(std::size_t i);
   Committed committed(const TxnAnswer& answer);
   Result<Next> refused(const TxnAnswer& answer);
+  bool surely_not_done() const;
   Status look_at_longer(std::size_t i, const KeyValue& end);
   bool holds(const Step& step, const OpAnswer* record, const OpAnswer* timer) const;
   std::string stored_name(const Step& step) const;

@@ -33,7 +33,8 @@ enum Grpc {
 bool says(std::string_view text, std::string_view words) { return text.find(words) != text.npos; }
 
 // Refused before anything was proposed to the cluster, or by every member alike when it was
-// applied. All else ("request timed out", "leader changed", "stopped" ...) may have happened.
+// applied. (Not so "space exceeded": whoever commits looks for himself.) All else ("request timed
+// out", "leader changed", "stopped" ...) may have happened.
 bool surely_refused(std::int64_t code, std::string_view text) {
   switch (code) {
     case kInvalidArgument:
@@ -133,7 +134,9 @@ bool Gateway::judge_refusal(const json::object& said, Twice twice, std::size_t m
     if (twice == Twice::Never) reply.error->code = Code::UnknownOutcome;
     return twice == Twice::Harmless;
   }
-  reply.refusal = says(words, "lease not found") ? Refusal::LeaseNotFound : Refusal::Other;
+  reply.refusal = says(words, "lease not found")  ? Refusal::LeaseNotFound
+                  : says(words, "space exceeded") ? Refusal::NoSpace
+                                                  : Refusal::Other;
   const bool denied = *code == kPermissionDenied || *code == kUnauthenticated ||
                       says(words, "user name is empty") || says(words, "authentication");
   if (denied) reply.error->code = Code::Denied;

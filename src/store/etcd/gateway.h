@@ -37,14 +37,16 @@ class Deadline {
 enum class Refusal {
   None,
   LeaseNotFound,
+  NoSpace,  // said also of what was carried out: commit.h
   Other,
 };
 
 struct Reply {
   boost::json::object body;
   std::optional<Error> error = {};
-  Refusal refusal = Refusal::None;  // set: the server refused, and nothing was changed
-  bool stale_token = false;         // because of the token: log in and ask again
+  Refusal refusal =
+      Refusal::None;         // set: the server refused, and nothing was changed (NoSpace: or)
+  bool stale_token = false;  // because of the token: log in and ask again
   explicit operator bool() const { return !error; }
 };
 

@@ -43,7 +43,8 @@ class WakeUp final : public Watch {
 };
 
 Connection::Plan plan_of(const Settings& settings) {
-  Connection::Plan plan{.hosts = settings.hosts, .pooled = false, .relaxed = true};
+  Connection::Plan plan{
+      .hosts = settings.hosts, .pooled = false, .relaxed = true, .catalogue_only = true};
   if (settings.listen) plan.hosts = {*settings.listen};
   return plan;
 }

@@ -21,7 +21,7 @@ constexpr int in(ManyColumn column) { return static_cast<int>(column); }
 // that does not hold. A row that somebody else has locked is passed over and so looks absent: a
 // record that must be there fails its commit, and one that may be there or not is inserted, which
 // fails all of them (23505).
-constexpr std::string_view kManySql =
+constexpr std::string_view kManyJudged =
     "WITH l AS MATERIALIZED (SELECT k.*, coalesce(w.version, c.version) AS version,"
     " coalesce(w.at, c.at) AS at, coalesce(w.fires_at, c.fires_at) AS fires_at"
     " FROM unnest($3::bigint[], $4::smallint[], $5::bytea[], $6::bigint[], $7::smallint[],"
@@ -32,7 +32,8 @@ constexpr std::string_view kManySql =
     " LEFT JOIN LATERAL (SELECT r.version, r.at, r.fires_at FROM $S.record r"
     " WHERE r.key = k.key AND k.kind = 0 FOR KEY SHARE SKIP LOCKED) c ON true),"
     " g AS MATERIALIZED (SELECT clock_timestamp() AS now, nextval('$S.version') AS given,"
-    " nextval('$S.revision') AS revision, q.failed"
+    " nextval('$S.revision') AS revision, q.failed";
+constexpr std::string_view kManyChanged =
     " FROM (SELECT coalesce(array_agg(l.commit) FILTER (WHERE"
     " l.expect >= 0 AND l.expect <> coalesce(l.version, 0)"
     " OR l.demand >= 0 AND l.demand <> CASE WHEN l.fires_at IS NULL THEN 0"
@@ -64,20 +65,33 @@ constexpr std::string_view kManySql =
     " UNION ALL SELECT a.head || lpad(txid_current()::text, 14, '0')::bytea || a.tail, a.value,"
     " g.given, g.now, NULL::timestamptz, NULL::bigint, $2::integer, txid_current(),"
     " nextval('$S.nth') FROM g, unnest($13::bytea[], $14::bytea[], $15::bytea[], $16::bigint[])"
-    " a (head, tail, value, commit) WHERE a.commit <> ALL (g.failed)),"
+    " a (head, tail, value, commit) WHERE a.commit <> ALL (g.failed)";
+constexpr std::string_view kManyAnswer =
     " d AS (DELETE FROM $S.record r USING g, l WHERE r.key = l.key AND l.kind = 3"
     " AND l.commit <> ALL (g.failed))"
     // Marks: as in plain_commit.cc.
-    " SELECT g.now, g.given, g.revision, g.failed,"
-    " CASE WHEN g.given IS NOT NULL THEN CASE WHEN txid_current() > 0 THEN"
+    " SELECT g.now, g.given, g.revision";
+constexpr std::string_view kManyRest =
+    ", g.failed, CASE WHEN g.given IS NOT NULL THEN CASE WHEN txid_current() > 0 THEN"
     " CASE WHEN pg_relation_size('$S.waiter'::regclass) > 0 THEN $S.marked($17::bytea[]) END"
     " END END,"
     " CASE WHEN g.given IS NOT NULL THEN txid_current() END, ";
 
+// An insertion may have to wait for another of the same key. What was judged to run must still run
+// when all is inserted; else all of it fails (22012).   G3
+constexpr std::string_view kFirstEnd =
+    ", (SELECT min(l.fires_at) FROM l WHERE l.demand = 1 AND l.commit <> ALL (q.failed))"
+    " AS first_end";
+constexpr std::string_view kStillRuns =
+    " / CASE WHEN (SELECT count(*) FROM i) >= 0 AND clock_timestamp() >= g.first_end"
+    " THEN 0 ELSE 1 END";
+
 }  // namespace
 
-std::string many_sql(bool relaxed) {
-  return cat(kManySql, relaxed ? "" : "CASE WHEN g.given IS NULL THEN ",
+std::string many_sql(bool relaxed, bool judges_again) {
+  return cat(kManyJudged, judges_again ? kFirstEnd : "", kManyChanged,
+             judges_again ? " RETURNING 1)," : "),", kManyAnswer, judges_again ? kStillRuns : "",
+             kManyRest, relaxed ? "" : "CASE WHEN g.given IS NULL THEN ",
              "set_config('synchronous_commit', 'off', true)", relaxed ? "" : " END",
              " FROM (SELECT 1) one LEFT JOIN g ON true");
 }
@@ -116,6 +130,8 @@ bool ManyCommit::add(const std::vector<Step>& steps) {
       case ManyWay::Locked:
       case ManyWay::Made:
         keys_.insert(s.step->key);
+        runs_ |= s.step->demand == TimerState::Running;
+        inserts_ |= s.step->kind == Step::Kind::Set && s.step->expect != Expect::Seen;
         rows_.push_back({s, commits_.size()});
         break;
     }

@@ -20,7 +20,8 @@
 
 namespace stint::store::postgres {
 
-std::string many_sql(bool relaxed);
+// `judges_again`: what runs is judged once more after the last insertion.
+std::string many_sql(bool relaxed, bool judges_again);
 
 class ManyCommit {
  public:
@@ -30,6 +31,9 @@ class ManyCommit {
   // False: it does not fit, and nothing was added. The steps must outlive this object.
   bool add(const std::vector<Step>& steps);
   std::size_t size() const { return commits_.size(); }
+
+  // Something must run, and something is inserted, which may have to wait.
+  bool judges_again() const { return runs_ && inserts_; }
 
   Params params() const;
 
@@ -54,6 +58,8 @@ class ManyCommit {
   std::vector<Row> appended_;
   std::vector<const Step*> gate_;
   std::set<std::string_view> keys_;
+  bool runs_ = false;
+  bool inserts_ = false;
 };
 
 }  // namespace stint::store::postgres

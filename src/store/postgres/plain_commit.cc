@@ -156,11 +156,14 @@ class Text {
                         ')'));
     has_[static_cast<std::size_t>(number_of(step.kind))] = true;
     demands_ |= step.demand.has_value();
+    runs_ |= step.demand == TimerState::Running;
     timers_ |= step.timer != TimerOp::Keep;
     may_insert_ |= step.kind == Kind::Set && step.expect != Expect::Seen;
   }
 
   bool has(Kind kind) const { return has_[static_cast<std::size_t>(number_of(kind))]; }
+  // An insertion may have to wait for another of the same key, and what ran may run out meanwhile.
+  bool judges_again() const { return runs_ && (may_insert_ || !inserts_.empty()); }
   bool writes() const { return has(Kind::Set) || has(Kind::Touch) || has(Kind::Remove); }
 
   // In key order: whoever commits locks in that order.
@@ -203,6 +206,7 @@ class Text {
           " THEN -1 ELSE ", bad, " END");
     }
     return cat("j AS MATERIALIZED (SELECT clock_timestamp() AS now, ", bad, " AS bad",
+               judges_again() ? ", min(l.fires_at) FILTER (WHERE l.demand = 1) AS first_end" : "",
                rows_.empty() ? ")" : " FROM l)");
   }
 
@@ -264,7 +268,7 @@ class Text {
     all.insert(all.end(), appends_.begin(), appends_.end());
     if (all.empty()) return "";
     return cat(", i AS (INSERT INTO $S.record (key, value, version, at, fires_at, ttl_ms, epoch,",
-               " xid, nth) ", joined(all, " UNION ALL "), ')');
+               " xid, nth) ", joined(all, " UNION ALL "), judges_again() ? " RETURNING 1)" : ")");
   }
 
   std::string removed() const {
@@ -283,8 +287,12 @@ class Text {
               " CASE WHEN pg_relation_size('$S.waiter'::regclass) > 0", " THEN $S.marked($", next_,
               "::bytea[]) END END END,", " CASE WHEN g.given IS NOT NULL THEN txid_current() END");
     }
-    return cat(" SELECT j.bad, j.now, g.given, g.revision, ", marks, ", ",
-               settings_.relaxed ? "" : "CASE WHEN j.bad IS NOT NULL THEN ",
+    // When all is inserted; else it fails (22012), and nothing is done.   G3
+    const std::string_view again =
+        " / CASE WHEN (SELECT count(*) FROM i) >= 0 AND clock_timestamp() >= j.first_end"
+        " THEN 0 ELSE 1 END";
+    return cat(" SELECT j.bad, j.now, g.given, g.revision", judges_again() ? again : "", ", ",
+               marks, ", ", settings_.relaxed ? "" : "CASE WHEN j.bad IS NOT NULL THEN ",
                "set_config('synchronous_commit', 'off', true)", settings_.relaxed ? "" : " END",
                " FROM j LEFT JOIN g ON true");
   }
@@ -299,6 +307,7 @@ class Text {
   std::string bad_;  // what the gated ones add to the judgement
   bool has_[4] = {};
   bool demands_ = false;
+  bool runs_ = false;  // something is demanded to run
   bool timers_ = false;
   bool may_insert_ = false;
 };

@@ -73,14 +73,16 @@ PostgresStore::PostgresStore(Settings settings, const Clock& clock)
       wake_(statement(settings_, "stint_wake", "SELECT $S.wake($1, $2)")),
       appended_(statement(settings_, "stint_appended", postgres::kAppendedSql)),
       revision_(statement(settings_, "stint_revision", "SELECT s.last_value FROM $S.revision s")),
-      many_(statement(settings_, "stint_many", postgres::many_sql(false))),
-      many_relaxed_(statement(settings_, "stint_many_relaxed", postgres::many_sql(true))),
+      many_{statement(settings_, "stint_many", postgres::many_sql(false, false)),
+            statement(settings_, "stint_many_relaxed", postgres::many_sql(true, false)),
+            statement(settings_, "stint_many_last", postgres::many_sql(false, true)),
+            statement(settings_, "stint_many_last_relaxed", postgres::many_sql(true, true))},
       mark_(statement(settings_, "stint_mark", postgres::kMarkSql)),
       plain_(settings_),
       pool_(settings_, clock),
       // More lanes mean smaller batches: with 32 threads on two processors three of each did a
       // quarter less.
-      reads_({.alone = [this](ReadTask& task) { task.answer = read_alone(task.keys); },
+      reads_({.alone = [this](ReadTask& task) { task.answer = read_alone(task); },
               .together = [this](const auto& tasks) { read_together(tasks); },
               .lanes = 2}),
       commits_({.alone = [this](CommitTask& task) { task.answer = commit_alone(task); },
@@ -116,7 +118,6 @@ Status PostgresStore::enter(bool may_create) {
   auto entered = postgres::enter(**loan, settings_, may_create, until);
   if (!entered) return entered.error();
   if (entered->through_pooler && !settings_.pooler) pool_.set_pooled();
-  relaxed_by_default_ = entered->relaxed_by_default;
   gated_ = entered->gated;
   opening_.created = entered->created;
   saw(entered->revision);
@@ -145,7 +146,10 @@ void PostgresStore::saw(std::uint64_t revision) {
 }
 
 Result<Rows> PostgresStore::ask(const Statement& statement, const Params& params) {
-  const MonoTime until = deadline();
+  return ask(statement, params, deadline());
+}
+
+Result<Rows> PostgresStore::ask(const Statement& statement, const Params& params, MonoTime until) {
   for (int i = 0;; ++i) {
     auto loan = pool_.borrow(until);
     if (!loan) return loan.error();
@@ -194,10 +198,11 @@ Result<std::vector<Finding>> PostgresStore::examine() {
   auto rows = ask({"stint_examine",
                    "SELECT current_setting('server_version')::text, pg_is_in_recovery(),"
                    " current_setting('synchronous_standby_names')::text,"
-                   " (SELECT count(*) FROM pg_stat_replication)"},
+                   " (SELECT count(*) FROM pg_stat_replication),"
+                   " current_setting('full_page_writes') = 'on'"},
                   Params());
   if (!rows) return rows.error();
-  if (auto ok = rows->expect_columns(4); !ok) return ok.error();
+  if (auto ok = rows->expect_columns(5); !ok) return ok.error();
   auto version = rows->text(0, 0);
   if (!version) return version.error();
   auto recovery = rows->boolean(0, 1);
@@ -206,10 +211,17 @@ Result<std::vector<Finding>> PostgresStore::examine() {
   if (!standbys) return standbys.error();
   auto replicas = rows->bigint(0, 3);
   if (!replicas) return replicas.error();
+  auto whole_pages = rows->boolean(0, 4);
+  if (!whole_pages) return whole_pages.error();
   std::vector<Finding> out = {{Level::Ok, "version", cat("PostgreSQL ", printable(*version))}};
   auto rights = examine_rights();
   if (!rights) return rights.error();
   out.push_back(std::move(*rights));
+  if (!*whole_pages) {
+    out.push_back({Level::Warn, "pages",
+                   "full_page_writes is off: a power cut may damage the database, unless its file "
+                   "system never tears a page (ZFS)"});
+  }
   if (*recovery) out.push_back({Level::Fail, "role", "a replica: it cannot be written to"});
   if (*replicas > 0 && standbys->empty()) {
     out.push_back({Level::Warn, "replicas",
@@ -227,29 +239,29 @@ Result<std::vector<Finding>> PostgresStore::examine() {
 }
 
 Result<Reading> PostgresStore::read(const std::vector<std::string>& keys) {
-  ReadTask task{.keys = keys};
+  ReadTask task{.keys = keys, .until = deadline()};
   reads_.run(task);
   return std::move(*task.answer);
 }
 
 // The store's own record is there in every store that somebody has entered.
-Result<Rows> PostgresStore::ask_for(const std::vector<std::string_view>& keys) {
+Result<Rows> PostgresStore::ask_for(const std::vector<std::string_view>& keys, MonoTime until) {
   const Params params = Params().byte_arrays(keys);
   if (std::ranges::any_of(keys, hardly_written)) {
-    auto rows = ask(read_short_, params);
+    auto rows = ask(read_short_, params, until);
     if (!rows || rows->count() > 0) return rows;
   }
-  return ask(read_, params);
+  return ask(read_, params, until);
 }
 
-Result<Reading> PostgresStore::read_alone(const std::vector<std::string>& keys) {
-  const std::vector<std::string_view> views(keys.begin(), keys.end());
-  auto rows = ask_for(views);
+Result<Reading> PostgresStore::read_alone(const ReadTask& task) {
+  const std::vector<std::string_view> views(task.keys.begin(), task.keys.end());
+  auto rows = ask_for(views, task.until);
   if (!rows) return rows.error();
   auto reading = postgres::reading_of(*rows);
   if (!reading) return reading.error();
   std::ranges::sort(reading->entries, {}, &Entry::key);
-  reading->entries = postgres::picked(reading->entries, keys);
+  reading->entries = postgres::picked(reading->entries, task.keys);
   return reading;
 }
 
@@ -295,7 +307,12 @@ Result<CommitAnswer> PostgresStore::commit(const std::vector<Step>& steps, Sync 
   return std::move(*task.answer);
 }
 
-Result<CommitAnswer> PostgresStore::commit_alone(const CommitTask& task) {
+Result<CommitAnswer> PostgresStore::commit_alone(CommitTask& task) {
+  if (pool_.crowded()) {
+    // Unless it wants a row that somebody has it need not wait behind those who do.
+    commit_together({&task});
+    if (task.answer) return std::move(*task.answer);
+  }
   for (bool plainly = true;; plainly = false) {
     auto answer = commit_once(task.steps, task.sync, task.until, plainly);
     if (!answer) return answer.error();
@@ -312,17 +329,17 @@ PostgresStore::Went PostgresStore::send(postgres::Connection& conn, const std::v
   if (conn.pooled()) {
     how.wait_ms = static_cast<std::int32_t>(
         std::clamp<std::int64_t>(settings_.timeout.count() * 4 / 5, 1, INT32_MAX));
+    how.sync = "on";
   } else {
     how.mark = conn.mark;
   }
   if (sync == Sync::Relaxed) how.sync = "off";
-  if (sync == Sync::Durable && relaxed_by_default_) how.sync = "on";
   // A plain statement takes the session's own settings as they are.
   const bool own_settings = plainly && !conn.pooled();
   if (const auto renewal = own_settings && !how.sync ? postgres::renewal_of(steps) : std::nullopt) {
     return {conn.run(renewal_, postgres::renewal_params(steps, *renewal), until), Way::Renewal};
   }
-  if (own_settings && how.sync != "on") {
+  if (own_settings) {
     const postgres::PlainSettings plain{
         .relaxed = sync == Sync::Relaxed, .gated = gated_, .mark = how.mark};
     const auto shaped = postgres::plain_steps(steps, plain);
@@ -338,7 +355,7 @@ Result<std::optional<CommitAnswer>> PostgresStore::commit_once(const std::vector
                                                                Sync sync, MonoTime until,
                                                                bool plainly) {
   using Answer = std::optional<CommitAnswer>;
-  auto loan = pool_.borrow(until);
+  auto loan = pool_.borrow(until, postgres::Pool::Use::Patient);
   if (!loan) return loan.error();
   auto [rows, way] = send(**loan, steps, sync, until, plainly);
   if (!rows) {

@@ -5,6 +5,7 @@
 // closed.  G4 G11
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <memory>
 #include <string>
@@ -49,11 +50,14 @@ class PostgresStore final : public Store {
 
   // A statement that may be asked again on another connection.
   Result<postgres::Rows> ask(const postgres::Statement& statement, const postgres::Params& params);
-  Result<postgres::Rows> ask_for(const std::vector<std::string_view>& keys);
+  Result<postgres::Rows> ask(const postgres::Statement& statement, const postgres::Params& params,
+                             MonoTime until);
+  Result<postgres::Rows> ask_for(const std::vector<std::string_view>& keys, MonoTime until);
   Result<CommitAnswer> check(const std::vector<Step>& steps);
 
   struct ReadTask {
     const std::vector<std::string>& keys;
+    MonoTime until{};
     std::optional<Result<Reading>> answer = {};
   };
   struct CommitTask {
@@ -62,9 +66,9 @@ class PostgresStore final : public Store {
     MonoTime until{};
     std::optional<Result<CommitAnswer>> answer = {};
   };
-  Result<Reading> read_alone(const std::vector<std::string>& keys);
+  Result<Reading> read_alone(const ReadTask& task);
   void read_together(const std::vector<ReadTask*>& tasks);
-  Result<CommitAnswer> commit_alone(const CommitTask& task);
+  Result<CommitAnswer> commit_alone(CommitTask& task);
   // Answers those that can be done in one statement, or are unknown with it.
   void commit_together(const std::vector<CommitTask*>& tasks);
   bool know_mark(postgres::Connection& conn, MonoTime until);
@@ -99,12 +103,10 @@ class PostgresStore final : public Store {
   const postgres::Statement wake_;
   const postgres::Statement appended_;
   const postgres::Statement revision_;
-  const postgres::Statement many_;
-  const postgres::Statement many_relaxed_;
+  const std::array<postgres::Statement, 4> many_;  // + 1: relaxed, + 2: judged again
   const postgres::Statement mark_;
   Capabilities capabilities_;
   Opening opening_;
-  bool relaxed_by_default_ = false;
   bool gated_ = false;
 
   postgres::PlainStatements plain_;

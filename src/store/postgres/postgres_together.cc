@@ -11,13 +11,15 @@ namespace stint::store {
 
 using postgres::Params;
 
-// What fails is asked alone, and fails there.
+// What fails is asked alone, in the time that each has left, and fails there.
 void PostgresStore::read_together(const std::vector<ReadTask*>& tasks) {
   std::vector<std::string_view> keys;
   for (const ReadTask* task : tasks) keys.insert(keys.end(), task->keys.begin(), task->keys.end());
   std::ranges::sort(keys);
   keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
-  auto rows = ask_for(keys);
+  const MonoTime until =
+      (*std::ranges::min_element(tasks, {}, [](const ReadTask* t) { return t->until; }))->until;
+  auto rows = ask_for(keys, until);
   if (!rows) return;
   auto reading = postgres::reading_of(*rows);
   if (!reading) return;
@@ -43,7 +45,7 @@ bool PostgresStore::know_mark(postgres::Connection& conn, MonoTime until) {
 void PostgresStore::commit_together(const std::vector<CommitTask*>& tasks) {
   const MonoTime until =
       (*std::ranges::min_element(tasks, {}, [](const CommitTask* t) { return t->until; }))->until;
-  if (!gated_ || relaxed_by_default_ || pool_.pooled()) return;
+  if (!gated_ || pool_.pooled()) return;
   auto loan = pool_.borrow(until);
   if (!loan || (*loan)->pooled() || !know_mark(**loan, until)) return;
   postgres::ManyCommit many({.relaxed = false, .gated = true, .mark = (*loan)->mark});
@@ -54,8 +56,9 @@ void PostgresStore::commit_together(const std::vector<CommitTask*>& tasks) {
     sent.push_back(task);
     relaxed &= task->sync == Sync::Relaxed;
   }
-  if (sent.size() < 2) return;
-  auto rows = (*loan)->run(relaxed ? many_relaxed_ : many_, many.params(), until);
+  if (sent.size() < std::min<std::size_t>(tasks.size(), 2)) return;
+  const auto which = (relaxed ? 1U : 0U) + (many.judges_again() ? 2U : 0U);
+  auto rows = (*loan)->run(many_[which], many.params(), until);
   if (!rows) {
     if (rows.error().certain) return;
     for (CommitTask* task : sent) task->answer = postgres::sent_unanswered(rows.error().error);

@@ -27,7 +27,6 @@ Outcome<Rows> hello(Connection& conn, const Settings& settings, MonoTime until) 
       .name = "",
       .sql = settings.sql(
           "SELECT m.product, m.version, pg_is_in_recovery(), current_setting('fsync') = 'on',"
-          " current_setting('synchronous_commit') = 'off',"
           " current_setting('transaction_isolation'), pg_backend_pid(),"
           " (SELECT s.last_value FROM $S.revision s),"
           " current_setting('synchronous_standby_names') = '' AND"
@@ -41,19 +40,18 @@ Error foreign(const Settings& settings, std::string_view what) {
 }
 
 Result<Found> understood(const Rows& rows, const Connection& conn, const Settings& settings) {
-  if (auto ok = rows.expect_columns(9); !ok) return ok.error();
+  if (auto ok = rows.expect_columns(8); !ok) return ok.error();
   if (rows.count() != 1) return foreign(settings, "a table 'meta'");
   const auto product = rows.text(0, 0);
   const auto version = rows.integer(0, 1);
   if (!product || *product != "stint" || !version) return foreign(settings, "a table 'meta'");
   const auto standby = rows.boolean(0, 2);
   const auto fsync = rows.boolean(0, 3);
-  const auto relaxed = rows.boolean(0, 4);
-  const auto isolation = rows.text(0, 5);
-  const auto pid = rows.integer(0, 6);
-  const auto revision = rows.bigint(0, 7);
-  const auto replicas_lag = rows.boolean(0, 8);
-  if (!standby || !fsync || !relaxed || !isolation || !pid || !revision || !replicas_lag) {
+  const auto isolation = rows.text(0, 4);
+  const auto pid = rows.integer(0, 5);
+  const auto revision = rows.bigint(0, 6);
+  const auto replicas_lag = rows.boolean(0, 7);
+  if (!standby || !fsync || !isolation || !pid || !revision || !replicas_lag) {
     return unavailable("the server's answer is damaged");
   }
   if (*standby) return unavailable("the server is a read-only replica: name the primary");
@@ -72,7 +70,6 @@ Result<Found> understood(const Rows& rows, const Connection& conn, const Setting
                    .through_pooler = *pid != conn.told_pid(),
                    .fsync = *fsync,
                    .replicas_lag = *replicas_lag,
-                   .relaxed_by_default = *relaxed,
                    .revision = static_cast<std::uint64_t>(*revision)};
   return found;
 }
@@ -175,8 +172,8 @@ Result<std::string> ask_text(Connection& conn, const std::string& sql, const Par
   return rows->text(0, 0);
 }
 
-// Who may not replace functions works with those of version 4: they differ only for who waits for a
-// row that a person holds.
+// Who may not replace functions works with those of version 4 and 5: they differ only for who waits
+// for a row that a person holds, or is inserting.
 Result<bool> renew_functions(Connection& conn, const Settings& settings, MonoTime until) {
   auto owns = ask_text(conn,
                        settings.sql("SELECT pg_catalog.pg_has_role(p.proowner, 'USAGE')::text"
@@ -225,7 +222,7 @@ Result<bool> open_gate(Connection& conn, const Settings& settings, MonoTime unti
 // One step. False: it stays as it is for now, and can be worked with.
 Result<bool> update(Connection& conn, const Settings& settings, int version, MonoTime until) {
   if (version == kGateVersion) return open_gate(conn, settings, until);
-  if (version == kOpenVersion) return renew_functions(conn, settings, until);
+  if (version >= kOpenVersion) return renew_functions(conn, settings, until);
   if (auto done = migrate(conn, settings, version, until); !done) return done.error();
   return true;
 }

@@ -13,7 +13,7 @@
 
 namespace stint::store::postgres {
 
-constexpr int kSchemaVersion = 5;
+constexpr int kSchemaVersion = 6;
 
 extern const char* const kTables;
 extern const char* const kFunctions;
@@ -26,9 +26,8 @@ struct Entered {
   bool created = false;
   bool through_pooler = false;  // another process answers than the one that was announced
   bool fsync = true;
-  bool replicas_lag = false;        // there are some, and no commit waits for them
-  bool relaxed_by_default = false;  // synchronous_commit = off
-  bool gated = false;               // no call of a function that takes no gate is under way
+  bool replicas_lag = false;  // there are some, and no commit waits for them
+  bool gated = false;         // no call of a function that takes no gate is under way
   std::uint64_t revision = 0;
 };
 

@@ -208,6 +208,10 @@ BEGIN
     IF done <> inserts THEN
       RAISE EXCEPTION 'a record appeared meanwhile' USING ERRCODE = 'STR01';
     END IF;
+    -- It may have waited for who was inserting the same and did not in the end.
+    IF clock_timestamp() >= first_end THEN
+      RAISE EXCEPTION 'a timer ran out meanwhile' USING ERRCODE = 'STR01';
+    END IF;
   END IF;
   IF deletes > 0 THEN
     DELETE FROM $S.record r
@@ -282,7 +286,8 @@ UPDATE $S.meta SET version = 2 WHERE version < 2;
 // may still run and takes none; version 4 says that there is no such one any more (schema.cc).
 const char* const kGateBuilt = "UPDATE $S.meta SET version = 3 WHERE version < 3;";
 const char* const kGateOpened = "UPDATE $S.meta SET version = 4 WHERE version < 4;";
-// The functions of version 5 judge what runs once more after the last lock.
-const char* const kJudgedLast = "UPDATE $S.meta SET version = 5 WHERE version < 5;";
+// The functions of version 5 judge what runs once more after the last lock, those of version 6 also
+// after the last insertion.
+const char* const kJudgedLast = "UPDATE $S.meta SET version = 6 WHERE version < 6;";
 
 }  // namespace stint::store::postgres

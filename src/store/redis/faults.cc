@@ -45,6 +45,16 @@ std::string moved_to(const std::string& text) {
   return words.size() < 3 ? "another node" : printable(words[2]);
 }
 
+// "ERR unknown command 'EVAL', with args beginning with: ...": renamed, or taken away. Redis 6 has
+// other quotes.
+constexpr std::string_view kNoCommand = "ERR unknown command ";
+
+std::string missing_command(std::string_view text) {
+  const std::string_view quoted_name = text.substr(kNoCommand.size());
+  const std::size_t end = quoted_name.find_first_of("'`", 1);
+  return end == quoted_name.npos ? "a command" : printable(quoted_name.substr(1, end - 1));
+}
+
 }  // namespace
 
 Error fault_of(const Reply& reply, std::string_view where) {
@@ -63,6 +73,10 @@ Error fault_of(const Reply& reply, std::string_view where) {
     return unavailable(cat("the Redis at ", where,
                            " has a key of somebody else under stint's name (see ?prefix=)"));
   }
+  if (reply.text.starts_with(kNoCommand)) {
+    return unavailable(cat("the Redis at ", where, " has no ", missing_command(reply.text),
+                           ", which stint needs (rename-command?)"));
+  }
   // Redis 6 has no word of its own for a missing permission inside a script.
   if (reply.text.find("can't run this command") != std::string::npos) {
     return {Code::Denied, cat("the Redis at ", where,
@@ -74,7 +88,8 @@ Error fault_of(const Reply& reply, std::string_view where) {
 }
 
 bool surely_not_done(const Reply& reply) {
-  return known(reply) != nullptr || reply.error_is("MOVED") || reply.error_is("ASK");
+  return known(reply) != nullptr || reply.error_is("MOVED") || reply.error_is("ASK") ||
+         reply.text.starts_with(kNoCommand);
 }
 
 Error damaged(std::string_view what) {

@@ -23,6 +23,17 @@ TEST(RedisErrorLine, OfAPermissionIsADenial) {
   }
 }
 
+// The rest of the line is the whole script.
+TEST(RedisErrorLine, OfAMissingCommandNamesItAndNoMore) {
+  for (const char* text : {"ERR unknown command 'EVAL', with args beginning with: 'local call",
+                           "ERR unknown command `EVAL`, with args beginning with: `local call"}) {
+    const Error fault = fault_of(error(text), "h");
+    EXPECT_EQ(fault.message, "the Redis at h has no EVAL, which stint needs (rename-command?)");
+    EXPECT_TRUE(surely_not_done(error(text)));
+  }
+  EXPECT_EQ(fault_of(error("ERR unknown command "), "h").code, Code::Unavailable);
+}
+
 TEST(RedisErrorLine, ThatIsNotKnownSettlesNothing) {
   EXPECT_TRUE(surely_not_done(error("OOM command not allowed")));
   EXPECT_TRUE(surely_not_done(error("READONLY You can't write against a read only replica.")));

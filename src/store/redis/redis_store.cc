@@ -87,8 +87,14 @@ Result<std::unique_ptr<redis::Link>> RedisStore::connect(MonoTime until) {
                            " replicas, and wait=", options_.wait, " wants more"));
   }
   if (auto ok = enter(**link, *facts, until); !ok) return ok.error();
-  const MutexLock lock(mutex_);
-  run_id_ = facts->run_id;
+  {
+    const MutexLock lock(mutex_);
+    const bool moved = !run_id_.empty() && run_id_ != facts->run_id;
+    run_id_ = facts->run_id;
+    if (!moved) return link;
+  }
+  // The name leads to another server now: connections to the former one are not to be used.
+  pipeline_->forget_link();
   return link;
 }
 
@@ -182,12 +188,22 @@ Result<RedisStore::Ran> RedisStore::run_commit(const std::vector<std::string_vie
 }
 
 Result<Reading> RedisStore::read(const std::vector<std::string>& keys) {
+  auto out = read_here(keys);
+  if (!out || *out) return out ? Result<Reading>(std::move(**out)) : out.error();
+  pipeline_->forget_link();
+  out = read_here(keys);
+  if (!out) return out.error();
+  if (!*out) return unavailable(cat("the Redis at ", options_.where(), " is no longer the master"));
+  return std::move(**out);
+}
+
+Result<std::optional<Reading>> RedisStore::read_here(const std::vector<std::string>& keys) {
   redis::Question question;
   question.answers = 2;
   // HMGET alone is atomic; a clock that was read a moment before it shows no timer fired early.
   redis::append_command(question.bytes, {"TIME"});
-  redis::CommandWriter writer(question.bytes, keys.size() + 4);
-  writer.word("HMGET").word(records_).word("#id").word("#now");
+  redis::CommandWriter writer(question.bytes, keys.size() + 5);
+  writer.word("HMGET").word(records_).word("#id").word("#run").word("#now");
   for (const std::string& key : keys) writer.word(cat(':', key));
   auto answer = ask_again(question);
   if (!answer) return answer.error();
@@ -196,19 +212,20 @@ Result<Reading> RedisStore::read(const std::vector<std::string>& keys) {
   }
   const std::vector<Reply>& time = answer->replies[0].items;
   const std::vector<Reply>& fields = answer->replies[1].items;
-  if (time.size() != 2 || fields.size() != keys.size() + 2) {
+  if (time.size() != 2 || fields.size() != keys.size() + 3) {
     return redis::damaged("an answer of another size than asked");
   }
   if (auto ok = check_id(fields[0]); !ok) return ok.error();
-  auto at = redis::read_now(fields[1], time[0], time[1]);
+  if (fields[1].text != run_id()) return std::optional<Reading>();
+  auto at = redis::read_now(fields[2], time[0], time[1]);
   if (!at) return at.error();
   Reading out{.entries = {}, .store_wall = at->wall(), .store_time = at->time()};
   for (std::size_t i = 0; i < keys.size(); ++i) {
-    auto entry = redis::read_entry(keys[i], fields[i + 2], *at);
+    auto entry = redis::read_entry(keys[i], fields[i + 3], *at);
     if (!entry) return entry.error();
     out.entries.push_back(std::move(*entry));
   }
-  return out;
+  return std::optional(std::move(out));
 }
 
 Result<std::uint64_t> RedisStore::revision() {
@@ -302,7 +319,7 @@ Result<CommitAnswer> RedisStore::commit(const std::vector<Step>& steps, Sync syn
     if (!ran) return ran.error();
     const std::vector<Reply>& items = ran->reply.items;
     const bool other_run = items.size() == 1 && items.front().number == -2;
-    if (other_run) {
+    if (other_run || ran->reply.error_is("READONLY")) {
       // Nothing was written. If the connection is newer than `run`, the next try knows it already.
       if (run == run_id()) pipeline_->forget_link();
       continue;

@@ -58,6 +58,8 @@ class RedisStore final : public Store {
     std::optional<std::int64_t> replicas;
   };
   Result<Ran> run_commit(const std::vector<std::string_view>& words, bool durable, MonoTime until);
+  // Nothing: this server follows another one now, which somebody has entered.
+  Result<std::optional<Reading>> read_here(const std::vector<std::string>& keys);
   Result<Reading> scan_page(const ScanRange& range);
   Result<CommitAnswer> answered(const std::vector<Step>& steps, const redis::Reply& reply) const;
   Status check_id(const redis::Reply& id) const;
