@@ -55,6 +55,9 @@ DECLARE
   word record;
   nobodys boolean := false;
 BEGIN
+  -- What is not said is no.
+  by_order := coalesce(by_order, false);
+  adopt := coalesce(adopt, '');
   IF by_order THEN
     word := stint.own(resource, generation);
     nobodys := (CASE WHEN word.newest IS NOT NULL THEN word.granted ELSE granted END) IS NULL;
@@ -96,6 +99,8 @@ RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_
 DECLARE
   verdict text;
 BEGIN
+  by_order := coalesce(by_order, false);
+  adopt := coalesce(adopt, '');
   verdict := stint.judge_seal(resource, token, generation, newest, granted, ancestors, by_order,
     adopt <> '', store_generation, false);
   IF verdict = 'raised' THEN

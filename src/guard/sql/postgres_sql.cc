@@ -266,7 +266,7 @@ BEGIN
   generation := nullif(generation, '');
   token := nullif(token, 0);
   PERFORM stint.checked_input(resource, token, generation);
-  IF mode NOT IN ('at-least', 'once') THEN
+  IF mode IS NULL OR mode NOT IN ('at-least', 'once') THEN
     RAISE EXCEPTION 'mode is at-least or once' USING ERRCODE = '22023';
   END IF;
   word := stint.own(resource, generation);
@@ -385,8 +385,11 @@ CREATE OR REPLACE FUNCTION stint.admit_all(resources text[], tokens bigint[],
   generation text DEFAULT NULL, remaining interval DEFAULT NULL)
 RETURNS void LANGUAGE plpgsql AS $f$
 BEGIN
-  IF cardinality(resources) IS DISTINCT FROM cardinality(tokens) THEN
-    RAISE EXCEPTION 'as many tokens as resources are needed' USING ERRCODE = '22023';
+  -- None at all would be no guard.
+  IF coalesce(cardinality(resources), 0) = 0
+      OR cardinality(resources) IS DISTINCT FROM cardinality(tokens) THEN
+    RAISE EXCEPTION 'as many tokens as resources are needed, and one at least'
+      USING ERRCODE = '22023';
   END IF;
   PERFORM stint.admit(o.resource, o.token, generation, remaining)
     FROM (SELECT u.resource, u.token FROM unnest(resources, tokens) AS u (resource, token)
