@@ -82,6 +82,26 @@ TEST(SqlInstall, BringsAnOlderOneUpToDateAndKeepsItsFences) {
   EXPECT_EQ(session.state_of("SELECT stint.admit('r', 7, repeat('1', 32))"), "");
 }
 
+// What a hardened database says of new functions.
+TEST(SqlInstall, LetsEverybodyAdmitWhateverTheDefaultRightsAre) {
+  const std::string database = new_database();
+  Session admin(database);
+  const std::string role = cat("plain_", database);
+  admin.must(cat("ALTER DEFAULT PRIVILEGES REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC; CREATE ROLE ",
+                 role, " LOGIN"));
+  ASSERT_TRUE(guard_of(database)->install());
+  seal(admin, "r", 5);
+  Session writer(database, role);
+  for (const char* limit : {"0", "5s"}) {
+    writer.must(cat("SET statement_timeout = '", limit, "'"));
+    EXPECT_EQ(writer.state_of("SELECT stint.admit('r', 5)"), "");
+  }
+  EXPECT_EQ(writer.state_of("SELECT stint.admit('r', 5, interval '5 s')"), "");
+  EXPECT_EQ(writer.state_of("SELECT stint.admit_all(ARRAY['r'], ARRAY[5])"), "");
+  EXPECT_EQ(writer.state_of("SELECT stint.admit('r', 4)"), "ST001");
+  EXPECT_EQ(writer.state_of(seal_sql("r", 6)), "42501");
+}
+
 TEST(SqlInstall, SaysWhatIsInItsWay) {
   const std::string database = new_database();
   Session session(database);

@@ -24,9 +24,10 @@ BEGIN
   asked := word.newest IS NOT NULL;
   IF locked THEN
     PERFORM pg_advisory_xact_lock(stint.lock_of(resource));
-    SELECT f.* INTO fence FROM stint.fences f WHERE f.resource = resource FOR NO KEY UPDATE;
+    SELECT f.* INTO fence FROM stint.fences f WHERE f.resource = resource COLLATE "C"
+       FOR NO KEY UPDATE;
   ELSE
-    SELECT f.* INTO fence FROM stint.fences f WHERE f.resource = resource;
+    SELECT f.* INTO fence FROM stint.fences f WHERE f.resource = resource COLLATE "C";
   END IF;
   verdict := stint.verdict(false, fence.generation, fence.token, fence.used, fence.key,
     fence.digest, fence.nobodys, generation, token, false, '', '', by_order, adopt,
@@ -73,7 +74,7 @@ BEGIN
     ELSIF verdict = 'raised' THEN
       UPDATE stint.fences f SET generation = generation, token = token, used = false, key = '',
              digest = '', nobodys = nobodys, raised_at = clock_timestamp()
-       WHERE f.resource = resource;
+       WHERE f.resource = resource COLLATE "C";
     END IF;
     EXIT;
   END LOOP;
@@ -84,7 +85,7 @@ BEGIN
   IF adopt <> '' AND verdict <> 'admitted' THEN
     INSERT INTO stint.overrides (kind, resource, token, why) VALUES ('adopt', resource, token, adopt);
   END IF;
-  DELETE FROM stint.sealing s WHERE s.resource = resource
+  DELETE FROM stint.sealing s WHERE s.resource = resource COLLATE "C"
      AND (s.generation <> generation OR s.token <= token);
   RETURN CASE verdict WHEN 'admitted' THEN 'already' ELSE 'sealed' END;
 END $f$;

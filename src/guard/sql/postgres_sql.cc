@@ -240,7 +240,7 @@ $f$;
 -- The lock of a fence: shared by its writers, alone for who raises it. It belongs to the transaction.
 -- A row lock would do too, and writes the row and a multixact for each writer (ADR 0017).
 CREATE OR REPLACE FUNCTION stint.lock_of(resource text) RETURNS bigint LANGUAGE sql IMMUTABLE AS $f$
-  SELECT pg_catalog.hashtextextended('stint ' OPERATOR(pg_catalog.||) resource COLLATE "C", 0)
+  SELECT pg_catalog.hashtextextended('stint ' OPERATOR(pg_catalog.||) resource COLLATE pg_catalog."C", 0)
 $f$;
 
 -- Where the triggers of protected tables find the token that admit() was shown for their resource.
@@ -276,14 +276,15 @@ BEGIN
   END IF;
   LOOP
     IF once THEN
-      SELECT f.* INTO fence FROM stint.fences f WHERE f.resource = resource FOR NO KEY UPDATE;
+      SELECT f.* INTO fence FROM stint.fences f WHERE f.resource = resource COLLATE "C"
+         FOR NO KEY UPDATE;
     ELSIF current_setting('transaction_isolation') = 'read committed'
         AND pg_try_advisory_xact_lock_shared(stint.lock_of(resource)) THEN
-      SELECT f.* INTO fence FROM stint.fences f WHERE f.resource = resource;
+      SELECT f.* INTO fence FROM stint.fences f WHERE f.resource = resource COLLATE "C";
     ELSE
       -- An older snapshot does not see a seal since; the row's lock does (40001). And who comes
       -- while a seal waits does not queue behind it: the announcement refuses it below.
-      SELECT f.* INTO fence FROM stint.fences f WHERE f.resource = resource FOR SHARE;
+      SELECT f.* INTO fence FROM stint.fences f WHERE f.resource = resource COLLATE "C" FOR SHARE;
     END IF;
     life := coalesce(generation, word.generation, fence.generation, '');
     -- An own/R that is free or another's is asked also when the fence would do: it costs nothing.
@@ -296,7 +297,7 @@ BEGIN
     END IF;
     IF verdict IN ('admitted', 'raised') AND token IS NOT NULL THEN
       -- A seal has been announced and waits for those before us: no new ones begin.
-      SELECT s.* INTO coming FROM stint.sealing s WHERE s.resource = resource
+      SELECT s.* INTO coming FROM stint.sealing s WHERE s.resource = resource COLLATE "C"
          AND (s.token > token OR s.generation <> life);
       IF coming.token IS NOT NULL THEN
         verdict := 'stale';
@@ -308,7 +309,7 @@ BEGIN
       UPDATE stint.fences f SET generation = life, token = token, used = true,
              key = coalesce(key, ''), digest = coalesce(digest, ''), nobodys = false,
              raised_at = clock_timestamp()
-       WHERE f.resource = resource;
+       WHERE f.resource = resource COLLATE "C";
       EXIT;
     END IF;
     INSERT INTO stint.fences VALUES (resource, life, token, true, coalesce(key, ''),
@@ -338,7 +339,7 @@ CREATE OR REPLACE FUNCTION stint.admit(resource text, token bigint, generation t
 RETURNS text LANGUAGE plpgsql AS $f$
 #variable_conflict use_variable
 DECLARE
-  life text;
+  life pg_catalog.text;
 BEGIN
   -- The lock first, then the look, in a statement (and so with a snapshot) of its own.
   IF mode OPERATOR(pg_catalog.=) 'at-least' AND remaining IS NULL
@@ -348,12 +349,14 @@ BEGIN
     -- Whatever is announced for the resource is judged below. By no index: there is next to nothing
     -- in that table, and to open an index takes longer than to look through it.
     SELECT f.generation INTO life FROM stint.fences f
-     WHERE f.resource OPERATOR(pg_catalog.=) resource AND f.token OPERATOR(pg_catalog.=) token
+     WHERE f.resource OPERATOR(pg_catalog.=) resource COLLATE pg_catalog."C"
+       AND f.token OPERATOR(pg_catalog.=) token
        AND NOT f.nobodys
        AND (generation IS NULL OR generation OPERATOR(pg_catalog.=) ''
          OR f.generation OPERATOR(pg_catalog.=) generation)
        AND NOT EXISTS (SELECT FROM stint.sealing s
-         WHERE (s.resource OPERATOR(pg_catalog.||) '') OPERATOR(pg_catalog.=) resource);
+         WHERE (s.resource OPERATOR(pg_catalog.||) '')
+           OPERATOR(pg_catalog.=) resource COLLATE pg_catalog."C");
     IF life IS NOT NULL
         AND pg_catalog.current_setting('statement_timeout') OPERATOR(pg_catalog.=) '0'
         AND pg_catalog.current_setting('idle_in_transaction_session_timeout')
@@ -393,7 +396,7 @@ BEGIN
   END IF;
   PERFORM stint.admit(o.resource, o.token, generation, remaining)
     FROM (SELECT u.resource, u.token FROM unnest(resources, tokens) AS u (resource, token)
-           ORDER BY u.resource COLLATE "C" OFFSET 0) o;
+           ORDER BY u.resource COLLATE pg_catalog."C" OFFSET 0) o;
 END $f$;
 )sql";
 

@@ -57,7 +57,8 @@ CREATE OR REPLACE FUNCTION stint.protections(OUT relation regclass, OUT resource
   OUT name text, OUT statement boolean, OUT enabled "char")
 RETURNS SETOF record LANGUAGE sql STABLE AS $f$
   SELECT t.tgrelid::regclass,
-         pg_catalog.convert_from(pg_catalog.substr(t.tgargs, 1, pg_catalog.length(t.tgargs) - 1), 'UTF8'),
+         pg_catalog.convert_from(pg_catalog.substr(t.tgargs, 1, pg_catalog.length(t.tgargs) - 1),
+           pg_catalog.getdatabaseencoding()),
          t.tgname::text, t.tgtype & 1 = 0, t.tgenabled
     FROM pg_catalog.pg_trigger t
    WHERE t.tgfoid = 'stint.require_token'::pg_catalog.regproc AND t.tgnargs = 1
@@ -146,6 +147,11 @@ $f$;
 const char* const kGuardRights = R"sql(
 GRANT USAGE ON SCHEMA stint TO PUBLIC;
 GRANT SELECT ON stint.fences, stint.guard, stint.sealing TO PUBLIC;
+-- Also where the owner's default privileges take new functions away from PUBLIC.
+GRANT EXECUTE ON FUNCTION stint.admit(text, bigint, text, interval, text, text, text),
+  stint.admit(text, bigint, interval), stint.admit_all(text[], bigint[], text, interval),
+  stint.judge_admit(text, bigint, text, interval, text, text, text), stint.store_is_here(),
+  stint.limit_default(text), stint.lock_of(text), stint.place_of(text) TO PUBLIC;
 -- Who may seal shuts others out: whoever the owner of the guard names.
 REVOKE ALL ON FUNCTION stint.seal(text, bigint, text, bigint, boolean, text[], boolean, text, text),
   stint.announce_seal(text, bigint, text, bigint, boolean, text[], boolean, text, text),
