@@ -51,5 +51,35 @@ TEST(SqlAround, ANameFromAColumnWithACollationOfItsOwn) {
             "");
 }
 
+// A part may be protected before the whole, or brought in with a protection of its own.
+TEST(SqlAround, APartThatWasProtectedByItself) {
+  const std::string database = guarded_database();
+  const auto guard = guard_of(database);
+  Session session(database);
+  seal(session, "r", 5);
+  session.must(
+      "CREATE TABLE p (i int) PARTITION BY RANGE (i);"
+      "CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (10) PARTITION BY RANGE (i);"
+      "CREATE TABLE q (i int) PARTITION BY RANGE (i)");
+  const ResourceName r = ResourceName::parse("r").value();
+  for (const char* table : {"p1", "q", "p"}) {
+    const auto made = guard->protect(table, r);
+    ASSERT_TRUE(made) << table << ": " << made.error().message;
+    EXPECT_EQ(*made, 1) << table;
+  }
+  session.must("ALTER TABLE p ATTACH PARTITION q FOR VALUES FROM (10) TO (20)");
+  session.must("CREATE TABLE p11 PARTITION OF p1 FOR VALUES FROM (0) TO (5);"
+               "CREATE TABLE q1 PARTITION OF q FOR VALUES FROM (10) TO (15)");
+  for (const std::string& write :
+       {std::string("INSERT INTO p VALUES (1)"), std::string("INSERT INTO p11 VALUES (1)"),
+        std::string("INSERT INTO q VALUES (11)"), std::string("INSERT INTO q1 VALUES (11)")}) {
+    EXPECT_EQ(session.state_of(write), "ST006") << write;
+    EXPECT_EQ(session.state_of(cat("BEGIN; SET LOCAL stint.token = '5'; ", write, "; COMMIT")), "");
+  }
+  EXPECT_TRUE(guard->unprotect("p"));
+  EXPECT_EQ(session.value("SELECT count(*) FROM pg_trigger WHERE tgname LIKE 'stint%'"), "0");
+  EXPECT_EQ(session.state_of("INSERT INTO p11 VALUES (2); INSERT INTO q1 VALUES (12)"), "");
+}
+
 }  // namespace
 }  // namespace stint::test

@@ -53,13 +53,18 @@ RETURNS TABLE (member regclass, kind "char") LANGUAGE sql STABLE AS $f$
    ORDER BY t.oid
 $f$;
 
+-- Of the versions before 5: it told less.
+DROP FUNCTION IF EXISTS stint.protections();
+-- own: not had from a table above it.
 CREATE OR REPLACE FUNCTION stint.protections(OUT relation regclass, OUT resource text,
-  OUT name text, OUT statement boolean, OUT enabled "char")
+  OUT name text, OUT statement boolean, OUT enabled "char", OUT own boolean)
 RETURNS SETOF record LANGUAGE sql STABLE AS $f$
   SELECT t.tgrelid::regclass,
          pg_catalog.convert_from(pg_catalog.substr(t.tgargs, 1, pg_catalog.length(t.tgargs) - 1),
            pg_catalog.getdatabaseencoding()),
-         t.tgname::text, t.tgtype & 1 = 0, t.tgenabled
+         t.tgname::text, t.tgtype & 1 = 0, t.tgenabled,
+         NOT EXISTS (SELECT FROM pg_catalog.pg_depend d WHERE d.objid = t.oid AND d.deptype = 'P'
+           AND d.classid = 'pg_catalog.pg_trigger'::pg_catalog.regclass)
     FROM pg_catalog.pg_trigger t
    WHERE t.tgfoid = 'stint.require_token'::pg_catalog.regproc AND t.tgnargs = 1
 $f$;
@@ -91,12 +96,12 @@ BEGIN
     END IF;
   END LOOP;
   -- Row triggers go over to partitions that are attached later. They ask only where the statement's
-  -- trigger has not.
+  -- trigger has not. Each has a name of its own: a partition may have been protected by itself.
   IF EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.oid = target AND c.relkind = 'p')
       AND NOT EXISTS (SELECT FROM stint.protections() p WHERE p.relation = target AND NOT p.statement) THEN
-    EXECUTE format('CREATE TRIGGER stint_guard_row AFTER INSERT OR UPDATE OR DELETE ON %s FOR EACH ROW'
+    EXECUTE format('CREATE TRIGGER stint_guard_row_%s AFTER INSERT OR UPDATE OR DELETE ON %s FOR EACH ROW'
       ' WHEN (pg_catalog.current_setting(''stint.passed'', true) IS DISTINCT FROM %L)'
-      ' EXECUTE FUNCTION stint.require_token(%L)', target, resource, resource);
+      ' EXECUTE FUNCTION stint.require_token(%L)', target::oid, target, resource, resource);
   END IF;
   RETURN made;
 END $f$;
@@ -111,9 +116,9 @@ BEGIN
     RAISE EXCEPTION '% is protected as a part of another table', target
       USING ERRCODE = '55000', HINT = 'Take the protection of the whole away, or detach it first.';
   END IF;
+  -- What a part has from the whole goes with that.
   FOR p IN SELECT o.relation, o.name FROM stint.protections() o
-            WHERE o.statement AND o.relation IN (SELECT f.member FROM stint.family(target) f)
-               OR o.relation = target LOOP
+            WHERE o.own AND o.relation IN (SELECT f.member FROM stint.family(target) f) LOOP
     EXECUTE format('DROP TRIGGER %I ON %s', p.name, p.relation);
     gone := gone + 1;
   END LOOP;
