@@ -22,7 +22,8 @@ BEGIN
     PERFORM set_config('stint.passed', resource, true);
     RETURN NULL;
   END IF;
-  IF coalesce(given, '') = '' THEN
+  IF coalesce(given, '') = ''
+      OR coalesce(nullif(current_setting('stint.resource', true), ''), resource) <> resource THEN
     -- What admit() was shown for this resource in this transaction.
     given := split_part(current_setting(stint.place_of(resource), true), ' ', 1);
     life := split_part(current_setting(stint.place_of(resource), true), ' ', 2);
