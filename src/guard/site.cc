@@ -225,11 +225,14 @@ std::string Site::stage_name(const Pass& pass) {
 
 Status Site::discard(const BesideName& one) {
   int number = 0;
+  const bool stage = one.kind == Beside::Stage;
   if (one.kind == Beside::Trash) {
     os::remove_tree(directory_, one.name);
-  } else if (kind_ == Artifact::File || one.kind != Beside::Stage) {
+  } else if (kind_ == Artifact::File || !stage) {
     number = directory_.remove(one.name);
-  } else {
+  }
+  // What is a file now may have been a directory when it was staged.
+  if (stage && (kind_ == Artifact::Directory || number == EISDIR)) {
     // A tree is removed file by file. Under a name of its own it is out of everybody's reach first:
     // half of a tree can never be published.
     std::string trash = one.name;

@@ -271,6 +271,17 @@ TEST_F(GuardFile, TheNextSealRemovesWhatTheDeadLeft) {
                                       ".page.stage.3." + ours, ".page.stage.4." + ours}));
 }
 
+// A tree that was staged when the artifact was still to be a directory.
+TEST_F(GuardFile, ATreeThatTheDeadLeftIsNotInTheWayOfAFile) {
+  fences.issue(2);
+  const std::string tree = dir.file(".page.stage.1." + generation_number(0).hex());
+  fs::create_directories(tree + "/sub");
+  write_text(tree + "/sub/a", "x");
+  EXPECT_EQ(told(seal(2)), "done");
+  EXPECT_EQ(told(write(2, "two")), "done");
+  EXPECT_EQ(kept_in(dir.path()), std::vector<std::string>{".page.fence.2"});
+}
+
 // The holder died after its fence had its name and before it removed the lower stage. Another
 // process of that holder writes: the older body must not land on top of it afterwards.
 TEST_F(GuardFile, AWriteFinishesTheSealOfADeadProcess) {
