@@ -202,8 +202,8 @@ Result<std::optional<UsedMark>> Site::read_used(const Pass& pass) const {
 Result<int> Site::make(const std::string& name, const std::string& text, const Pass& pass) {
   const std::string unnamed = fresh_name(name_, Beside::Seal, pass.token, pass.generation, random_);
   os::Fd file;
-  // Whoever may write the artifact must be able to read its fences.
-  const unsigned mode = facts_ ? facts_->mode & 0666U : 0666U;
+  // Whoever may write the artifact must be able to read its fences, also where it may not read it.
+  const unsigned mode = facts_ ? (facts_->mode & 0666U) | 0400U : 0666U;
   int number = facts_ ? directory_.create(unnamed, mode, file)
                       : directory_.create_masked(unnamed, mode, file);
   if (number == 0 && facts_) os::give_owner(file.get(), *facts_);

@@ -151,6 +151,25 @@ TEST_F(GuardFile, KeepsModeOwnerAndAttributes) {
   }
 }
 
+// Its fences had its mode: who had made them could not read them.
+TEST_F(GuardFile, AFileThatIsOnlyWrittenIsWrittenAgain) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs to become somebody else";
+  fences.issue(2);
+  write_text(path, "old");
+  ASSERT_EQ(::chown(path.c_str(), 65534, 65534), 0);
+  ASSERT_EQ(::chmod(path.c_str(), 0200), 0);
+  ASSERT_EQ(::chmod(dir.path().c_str(), 0777), 0);
+  ASSERT_EQ(::setegid(65534), 0);
+  ASSERT_EQ(::seteuid(65534), 0);
+  const auto first = write(2, "one");
+  const auto second = write(2, "two");
+  ASSERT_EQ(::seteuid(0), 0);
+  ASSERT_EQ(::setegid(0), 0);
+  EXPECT_EQ(told(first), "done");
+  EXPECT_EQ(told(second), "done");
+  EXPECT_EQ(content(), "two");
+}
+
 TEST_F(GuardFile, ANewFileHasTheUsualMode) {
   fences.issue(1);
   const mode_t before = ::umask(027);
