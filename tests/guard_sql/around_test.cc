@@ -11,9 +11,9 @@ namespace {
 
 TEST(SqlAround, ANameBeyondAsciiInADatabaseOfAnotherEncoding) {
   const std::string database = cat("latin_", new_database());
-  Session("postgres").must(
-      cat("CREATE DATABASE ", database,
-          " ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"));
+  Session("postgres")
+      .must(cat("CREATE DATABASE ", database,
+                " ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"));
   const auto guard = guard_of(database);
   ASSERT_TRUE(guard->install());
   Session session(database);
@@ -46,9 +46,8 @@ TEST(SqlAround, ANameFromAColumnWithACollationOfItsOwn) {
     // Another name, however its column compares.
     EXPECT_NE(session.state_of("SELECT stint.admit(loose, 5) FROM job"), "") << level;
   }
-  EXPECT_EQ(session.state_of(cat("SELECT stint.seal(resource, 6, '", kLife,
-                                 "', 6, true) FROM job")),
-            "");
+  EXPECT_EQ(
+      session.state_of(cat("SELECT stint.seal(resource, 6, '", kLife, "', 6, true) FROM job")), "");
 }
 
 // A part may be protected before the whole, or brought in with a protection of its own.
@@ -68,8 +67,9 @@ TEST(SqlAround, APartThatWasProtectedByItself) {
     EXPECT_EQ(*made, 1) << table;
   }
   session.must("ALTER TABLE p ATTACH PARTITION q FOR VALUES FROM (10) TO (20)");
-  session.must("CREATE TABLE p11 PARTITION OF p1 FOR VALUES FROM (0) TO (5);"
-               "CREATE TABLE q1 PARTITION OF q FOR VALUES FROM (10) TO (15)");
+  session.must(
+      "CREATE TABLE p11 PARTITION OF p1 FOR VALUES FROM (0) TO (5);"
+      "CREATE TABLE q1 PARTITION OF q FOR VALUES FROM (10) TO (15)");
   for (const std::string& write :
        {std::string("INSERT INTO p VALUES (1)"), std::string("INSERT INTO p11 VALUES (1)"),
         std::string("INSERT INTO q VALUES (11)"), std::string("INSERT INTO q1 VALUES (11)")}) {
@@ -97,8 +97,9 @@ TEST(SqlAround, ATokenThatNamesItsResourceOpensNoOther) {
   EXPECT_EQ(session.state_of(cat(begin, "COMMIT")), "");
   EXPECT_EQ(session.state_of(cat(begin, "INSERT INTO u VALUES (1); COMMIT")), "ST006");
   session.must("ROLLBACK");
-  EXPECT_EQ(session.state_of(cat(begin, "SELECT stint.admit('s', 5); INSERT INTO u VALUES (1);"
-                                        "COMMIT")),
+  EXPECT_EQ(session.state_of(cat(begin,
+                                 "SELECT stint.admit('s', 5); INSERT INTO u VALUES (1);"
+                                 "COMMIT")),
             "");
   EXPECT_EQ(session.value("SELECT (SELECT count(*) FROM t) || ' ' || (SELECT count(*) FROM u)"),
             "2 1");
@@ -167,8 +168,9 @@ TEST_F(SqlAroundTable, ALeaveEndsWithWhatItWasGivenIn) {
   ends(cat("BEGIN; ", admit, "; ROLLBACK AND CHAIN"));
   ends(cat("BEGIN; SAVEPOINT a; ", admit, "; ROLLBACK TO a"));
   ends(cat("BEGIN; SAVEPOINT a; SAVEPOINT b; ", admit, "; RELEASE b; ROLLBACK TO a"));
-  ends("BEGIN; DO 'BEGIN PERFORM stint.admit(''r'', 5); PERFORM 1 / 0; EXCEPTION WHEN OTHERS THEN"
-       " NULL; END'");
+  ends(
+      "BEGIN; DO 'BEGIN PERFORM stint.admit(''r'', 5); PERFORM 1 / 0; EXCEPTION WHEN OTHERS THEN"
+      " NULL; END'");
   ends("BEGIN; DO 'BEGIN PERFORM stint.admit(''r'', 4); EXCEPTION WHEN OTHERS THEN NULL; END'");
   ends(cat("BEGIN; ", admit, "; RESET ALL"));
   session_.must(

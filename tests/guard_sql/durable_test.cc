@@ -23,11 +23,10 @@ class Durable : public ::testing::Test {
     return out;
   }
   std::string psql(const std::string& sql) {
-    const Finished done =
-        run({.argv = {PostgresServer::program("psql"), "-XAtq", "-d",
-                      cat("postgres://postgres@127.0.0.1:", server_.port(), "/postgres"), "-c",
-                      sql}},
-            Millis(60'000));
+    const Finished done = run(
+        {.argv = {PostgresServer::program("psql"), "-XAtq", "-d",
+                  cat("postgres://postgres@127.0.0.1:", server_.port(), "/postgres"), "-c", sql}},
+        Millis(60'000));
     EXPECT_EQ(done.exit_code, 0) << done.err;
     return done.out;
   }
