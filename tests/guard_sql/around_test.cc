@@ -105,6 +105,28 @@ TEST(SqlAround, ATokenThatNamesItsResourceOpensNoOther) {
             "2 1");
 }
 
+// Rows of a partition that came later are asked about only where the statement has not passed: by
+// its token, or for as long as somebody says that it need not.
+TEST(SqlAround, WhatAnOwnerOrWarnLetThroughOpensNothingMore) {
+  const std::string database = guarded_database();
+  const auto guard = guard_of(database);
+  Session session(database);
+  session.must("CREATE TABLE p (i int) PARTITION BY RANGE (i)");
+  seal(session, "r", 5);
+  ASSERT_TRUE(guard->protect("p", ResourceName::parse("r").value()));
+  session.must("CREATE TABLE later PARTITION OF p FOR VALUES FROM (0) TO (10)");
+  for (const auto& [say, unsay] :
+       {std::pair("SET LOCAL stint.override = 'fire'", "SET LOCAL stint.override = ''"),
+        {"SET LOCAL stint.guard = 'warn'", "SET LOCAL stint.guard = ''"}}) {
+    session.must(cat("BEGIN; ", say, "; INSERT INTO p SELECT generate_series(1, 3)"));
+    EXPECT_EQ(session.value("SELECT count(*) FROM stint.overrides"), "1") << say;
+    EXPECT_EQ(session.state_of(cat(unsay, "; INSERT INTO later VALUES (4)")), "ST006") << say;
+    session.must("ROLLBACK");
+  }
+  session.must("BEGIN; SET LOCAL stint.token = '5'; INSERT INTO p VALUES (1)");
+  session.must("SET LOCAL stint.token = ''; INSERT INTO later VALUES (2); COMMIT");
+}
+
 class SqlAroundTable : public ::testing::Test {
  protected:
   SqlAroundTable() : database_(guarded_database()), session_(database_) {

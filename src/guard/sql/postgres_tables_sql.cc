@@ -19,7 +19,7 @@ BEGIN
     END IF;
     INSERT INTO stint.overrides (kind, resource, relation, operation, why)
       VALUES ('override', resource, TG_RELID::regclass::text, TG_OP, why);
-    PERFORM set_config('stint.passed', resource, true);
+    PERFORM set_config('stint.passed', E'\n' || resource, true);
     RETURN NULL;
   END IF;
   IF coalesce(given, '') = ''
@@ -36,8 +36,10 @@ BEGIN
     PERFORM set_config('stint.relation', TG_RELID::regclass::text, true),
             set_config('stint.operation', TG_OP, true);
   END IF;
-  PERFORM stint.admit(resource, nullif(given, '')::bigint, life),
-          set_config('stint.passed', resource, true);
+  -- What was only let through counts no longer than that is said: the newline marks it.
+  PERFORM set_config('stint.passed',
+    CASE stint.admit(resource, nullif(given, '')::bigint, life) WHEN 'warned' THEN E'\n' ELSE '' END
+      || resource, true);
   IF current_setting('stint.guard', true) = 'warn' THEN
     PERFORM set_config('stint.relation', '', true), set_config('stint.operation', '', true);
   END IF;
@@ -101,8 +103,13 @@ BEGIN
   IF EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.oid = target AND c.relkind = 'p')
       AND NOT EXISTS (SELECT FROM stint.protections() p WHERE p.relation = target AND NOT p.statement) THEN
     EXECUTE format('CREATE TRIGGER stint_guard_row_%s AFTER INSERT OR UPDATE OR DELETE ON %s FOR EACH ROW'
-      ' WHEN (pg_catalog.current_setting(''stint.passed'', true) IS DISTINCT FROM %L)'
-      ' EXECUTE FUNCTION stint.require_token(%L)', target::oid, target, resource, resource);
+      ' WHEN (pg_catalog.current_setting(''stint.passed'', true) IS DISTINCT FROM %L'
+      ' AND (pg_catalog.current_setting(''stint.passed'', true) IS DISTINCT FROM %L'
+      ' OR pg_catalog.current_setting(''stint.guard'', true) IS DISTINCT FROM ''warn'''
+      ' AND coalesce(pg_catalog.current_setting(''stint.override'', true), '''')'
+      ' OPERATOR(pg_catalog.=) ''''))'
+      ' EXECUTE FUNCTION stint.require_token(%L)', target::oid, target, resource, E'\n' || resource,
+      resource);
   END IF;
   RETURN made;
 END $f$;
