@@ -202,8 +202,8 @@ Result<std::optional<UsedMark>> Site::read_used(const Pass& pass) const {
 Result<int> Site::make(const std::string& name, const std::string& text, const Pass& pass) {
   const std::string unnamed = fresh_name(name_, Beside::Seal, pass.token, pass.generation, random_);
   os::Fd file;
-  // Whoever may write the artifact must be able to read its fences.
-  const unsigned mode = facts_ ? facts_->mode & 0666U : 0666U;
+  // Whoever may write the artifact must be able to read its fences, also where it may not read it.
+  const unsigned mode = facts_ ? (facts_->mode & 0666U) | 0400U : 0666U;
   int number = facts_ ? directory_.create(unnamed, mode, file)
                       : directory_.create_masked(unnamed, mode, file);
   if (number == 0 && facts_) os::give_owner(file.get(), *facts_);
@@ -225,11 +225,14 @@ std::string Site::stage_name(const Pass& pass) {
 
 Status Site::discard(const BesideName& one) {
   int number = 0;
+  const bool stage = one.kind == Beside::Stage;
   if (one.kind == Beside::Trash) {
     os::remove_tree(directory_, one.name);
-  } else if (kind_ == Artifact::File || one.kind != Beside::Stage) {
+  } else if (kind_ == Artifact::File || !stage) {
     number = directory_.remove(one.name);
-  } else {
+  }
+  // What is a file now may have been a directory when it was staged.
+  if (stage && (kind_ == Artifact::Directory || number == EISDIR)) {
     // A tree is removed file by file. Under a name of its own it is out of everybody's reach first:
     // half of a tree can never be published.
     std::string trash = one.name;

@@ -73,8 +73,14 @@ void tell(const Level& level, char kind, const std::string& name, unsigned mode,
 
 // Owners are kept where that is allowed: a tree that was unpacked by another is common.
 int finish(int fd, int from, const FileFacts& facts) {
-  if (::fchown(fd, facts.owner, facts.group) != 0 && errno != EPERM) return errno;
-  if (::fchmod(fd, facts.mode) != 0) return errno;
+  unsigned mode = facts.mode;
+  if (::fchown(fd, facts.owner, facts.group) != 0) {
+    if (errno != EPERM) return errno;
+    // A program that runs as its owner must not become one that runs as who copied it.
+    constexpr unsigned kRunsAs = 06000;
+    if (facts.kind == FileKind::Regular) mode &= ~kRunsAs;
+  }
+  if (::fchmod(fd, mode) != 0) return errno;
   if (const int number = copy_attributes(through_proc(from), fd)) return number;
   timespec times[2];
   times[0].tv_nsec = UTIME_OMIT;

@@ -197,6 +197,22 @@ TEST_F(GuardDirectory, NoPermissionIsDeniedAndNothingIsLeft) {
   EXPECT_TRUE(kept_in(dir.path()).empty());
 }
 
+// As cp does: it would run as whoever published it.
+TEST_F(GuardDirectory, AProgramOfAnotherUserDoesNotRunAsTheOneWhoPublishesIt) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs to become somebody else";
+  fences.issue(1);
+  ASSERT_EQ(::chmod(dir.file("staged/a").c_str(), 06755), 0);
+  ASSERT_EQ(::chmod(dir.path().c_str(), 0777), 0);
+  ASSERT_EQ(::seteuid(65534), 0);
+  const auto answer = publish(1);
+  ASSERT_EQ(::seteuid(0), 0);
+  ASSERT_EQ(told(answer), "done");
+  struct stat now {};
+  ASSERT_EQ(::stat((path + "/a").c_str(), &now), 0);
+  EXPECT_EQ(now.st_uid, 65534U);
+  EXPECT_EQ(now.st_mode & 07777U, 0755U);
+}
+
 // Readers that open paths while trees change places never find a mixture or nothing.
 TEST_F(GuardDirectory, ReadersSeeAWholeTree) {
   fences.issue(1);

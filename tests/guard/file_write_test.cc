@@ -151,6 +151,25 @@ TEST_F(GuardFile, KeepsModeOwnerAndAttributes) {
   }
 }
 
+// Its fences had its mode: who had made them could not read them.
+TEST_F(GuardFile, AFileThatIsOnlyWrittenIsWrittenAgain) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs to become somebody else";
+  fences.issue(2);
+  write_text(path, "old");
+  ASSERT_EQ(::chown(path.c_str(), 65534, 65534), 0);
+  ASSERT_EQ(::chmod(path.c_str(), 0200), 0);
+  ASSERT_EQ(::chmod(dir.path().c_str(), 0777), 0);
+  ASSERT_EQ(::setegid(65534), 0);
+  ASSERT_EQ(::seteuid(65534), 0);
+  const auto first = write(2, "one");
+  const auto second = write(2, "two");
+  ASSERT_EQ(::seteuid(0), 0);
+  ASSERT_EQ(::setegid(0), 0);
+  EXPECT_EQ(told(first), "done");
+  EXPECT_EQ(told(second), "done");
+  EXPECT_EQ(content(), "two");
+}
+
 TEST_F(GuardFile, ANewFileHasTheUsualMode) {
   fences.issue(1);
   const mode_t before = ::umask(027);
@@ -269,6 +288,17 @@ TEST_F(GuardFile, TheNextSealRemovesWhatTheDeadLeft) {
   EXPECT_EQ(kept_in(dir.path()),
             (std::vector<std::string>{".other.stage.1." + ours, ".page.fence.3",
                                       ".page.stage.3." + ours, ".page.stage.4." + ours}));
+}
+
+// A tree that was staged when the artifact was still to be a directory.
+TEST_F(GuardFile, ATreeThatTheDeadLeftIsNotInTheWayOfAFile) {
+  fences.issue(2);
+  const std::string tree = dir.file(".page.stage.1." + generation_number(0).hex());
+  fs::create_directories(tree + "/sub");
+  write_text(tree + "/sub/a", "x");
+  EXPECT_EQ(told(seal(2)), "done");
+  EXPECT_EQ(told(write(2, "two")), "done");
+  EXPECT_EQ(kept_in(dir.path()), std::vector<std::string>{".page.fence.2"});
 }
 
 // The holder died after its fence had its name and before it removed the lower stage. Another

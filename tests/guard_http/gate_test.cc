@@ -49,5 +49,17 @@ TEST(HttpGate, WhatWasNotAnsweredCountsForTheDrainTime) {
   EXPECT_EQ(gate.way(Token(2), start + Millis(100)), Way::Mark);
 }
 
+// Else a thousand resources whose last request was not answered keep every other one out.
+TEST(HttpGate, IsIdleWhenTheTimeOfTheUnansweredIsOver) {
+  const MonoTime start{Millis(1'000)};
+  Gate gate(std::nullopt, std::nullopt, start, Millis(100));
+  EXPECT_TRUE(gate.idle(start));
+  const auto id = gate.enter(Token(1), {});
+  EXPECT_FALSE(gate.idle(start + Millis(500)));
+  gate.leave(id, false, start);
+  EXPECT_FALSE(gate.idle(start + Millis(99)));
+  EXPECT_TRUE(gate.idle(start + Millis(100)));
+}
+
 }  // namespace
 }  // namespace stint::guard::http

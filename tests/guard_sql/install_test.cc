@@ -82,6 +82,55 @@ TEST(SqlInstall, BringsAnOlderOneUpToDateAndKeepsItsFences) {
   EXPECT_EQ(session.state_of("SELECT stint.admit('r', 7, repeat('1', 32))"), "");
 }
 
+// Functions of two versions never judge side by side: who was admitted by the one ends before the
+// other is there.
+TEST(SqlInstall, WaitsForWhoWasAdmittedBefore) {
+  const std::string database = guarded_database();
+  Session admin(database);
+  seal(admin, "r", 1);
+  Session writer(database);
+  writer.must("BEGIN; SELECT stint.admit('r', 1)");
+  std::thread installer([&] { EXPECT_TRUE(guard_of(database)->install()); });
+  EXPECT_TRUE(wait_until([&] {
+    return admin.value(
+               "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query "
+               "LIKE "
+               "'BEGIN;%TABLE IF NOT EXISTS stint.guard%' AND datname = current_database()") == "1";
+  }));
+  // Whoever comes meanwhile stands behind it, and is judged by what it has put there.
+  Session late(database);
+  late.send("SELECT stint.admit('r', 1)");
+  EXPECT_TRUE(blocked(late, admin));
+  Session sealer(database);
+  sealer.send(seal_sql("r", 2));
+  EXPECT_TRUE(blocked(sealer, admin));
+  writer.must("COMMIT");
+  installer.join();
+  EXPECT_EQ(late.answer().state, "");
+  EXPECT_EQ(sealer.answer().state, "");
+  EXPECT_EQ(admin.state_of("SELECT stint.admit('r', 1)"), "ST001");
+}
+
+// What a hardened database says of new functions.
+TEST(SqlInstall, LetsEverybodyAdmitWhateverTheDefaultRightsAre) {
+  const std::string database = new_database();
+  Session admin(database);
+  const std::string role = cat("plain_", database);
+  admin.must(cat("ALTER DEFAULT PRIVILEGES REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC; CREATE ROLE ",
+                 role, " LOGIN"));
+  ASSERT_TRUE(guard_of(database)->install());
+  seal(admin, "r", 5);
+  Session writer(database, role);
+  for (const char* limit : {"0", "5s"}) {
+    writer.must(cat("SET statement_timeout = '", limit, "'"));
+    EXPECT_EQ(writer.state_of("SELECT stint.admit('r', 5)"), "");
+  }
+  EXPECT_EQ(writer.state_of("SELECT stint.admit('r', 5, interval '5 s')"), "");
+  EXPECT_EQ(writer.state_of("SELECT stint.admit_all(ARRAY['r'], ARRAY[5])"), "");
+  EXPECT_EQ(writer.state_of("SELECT stint.admit('r', 4)"), "ST001");
+  EXPECT_EQ(writer.state_of(seal_sql("r", 6)), "42501");
+}
+
 TEST(SqlInstall, SaysWhatIsInItsWay) {
   const std::string database = new_database();
   Session session(database);

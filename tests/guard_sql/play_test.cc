@@ -324,7 +324,8 @@ TEST(SqlAdmit, TakesNoNotionOfEqualFromItsCaller) {
       "'SELECT true'; CREATE OPERATOR odd.= (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = "
       "odd.yes);"
       "CREATE FUNCTION odd.pg_try_advisory_xact_lock_shared(bigint) RETURNS boolean LANGUAGE sql "
-      "AS 'SELECT true'");
+      "AS 'SELECT true';"
+      "CREATE COLLATION odd.\"C\" (provider = icu, locale = 'und', deterministic = false)");
   Session odd(database);
   odd.must("SET search_path = odd, pg_catalog");
   EXPECT_EQ(odd.state_of("SELECT stint.admit('r', 4)"), "ST001");

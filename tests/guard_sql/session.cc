@@ -105,7 +105,8 @@ std::string Session::value(const std::string& sql) {
 PostgresServer& server() {
   static PostgresServer* const started = [] {
     CHECK(PostgresServer::missing().empty(), "postgresql-15 is not installed: tools/setup.sh");
-    static PostgresServer one({"fsync=off", "max_connections=100", "deadlock_timeout=100ms"});
+    static PostgresServer one({"fsync=off", "max_connections=100", "deadlock_timeout=100ms",
+                               "max_prepared_transactions=10"});
     const auto status = one.start();
     CHECK(status.has_value(), status.has_value() ? "" : status.error().message.c_str());
     return &one;

@@ -231,13 +231,33 @@ TEST(SqlInput, ThatMakesNoSenseIsRefusedAndChangesNothing) {
         "SELECT stint.admit(E'a\\nb', 1)", "SELECT stint.admit('r', -1)",
         "SELECT stint.admit('r', 9007199254740992)", "SELECT stint.admit('r', 1, 'G')",
         "SELECT stint.admit('r', 1, mode => 'twice')", "SELECT stint.admit(NULL, 1)",
-        "SELECT stint.admit_all(ARRAY['a'], ARRAY[1, 2])", "SELECT stint.seal('r', 1, '')",
+        "SELECT stint.admit('r', 1, mode => NULL)", "SELECT stint.seal('r', 1, '')",
+        "SELECT stint.admit_all(ARRAY['a'], ARRAY[1, 2])", "SELECT stint.admit_all(NULL, NULL)",
+        "SELECT stint.admit_all('{}', '{}')", "SELECT stint.admit_all(NULL, ARRAY[1])",
         "SELECT stint.seal('r', 1, NULL)", "SELECT stint.seal('r', 1, 'ff', 1, true)"}) {
     EXPECT_EQ(session.state_of(sql), "22023") << sql;
   }
   EXPECT_EQ(session.state_of("SELECT stint.admit('r', NULL)"), "ST006");
   EXPECT_EQ(session.state_of("SELECT stint.seal('r', 0, repeat('1', 32))"), "ST006");
   EXPECT_EQ(session.value("SELECT count(*) FROM stint.fences"), "0");
+}
+
+// What is not said is no: neither an adoption, nor an order.
+TEST(SqlInput, ThatIsNullGivesNobodyMore) {
+  Session session(guarded_database());
+  seal(session, "r", 5);
+  const std::string other(32, '2');
+  for (const char* step : {"announce_seal", "seal"}) {
+    const std::string begin = cat("SELECT stint.", step, "('r', 6, '");
+    EXPECT_EQ(session.state_of(cat(begin, other, "', 6, true, adopt => NULL)")), "ST005") << step;
+    EXPECT_EQ(session.state_of(cat(begin, kLife, "', 6, false, by_order => NULL)")), "ST004")
+        << step;
+    EXPECT_EQ(session.state_of(cat(begin, kLife, "', 6, NULL, by_order => NULL)")), "ST004")
+        << step;
+  }
+  EXPECT_EQ(session.value("SELECT concat_ws(' ', token, generation) FROM stint.fences"),
+            cat("5 ", kLife));
+  EXPECT_EQ(session.value("SELECT count(*) FROM stint.sealing"), "0");
 }
 
 // ---- time

@@ -55,6 +55,13 @@ std::optional<MonoTime> Gate::next_change(MonoTime now) const {
   return out;
 }
 
+bool Gate::idle(MonoTime now) const {
+  // What has had its time stays in the list until the next one leaves.
+  return !next_change(now) && std::ranges::all_of(under_way_, [](const auto& one) {
+    return one.second.until.has_value();
+  });
+}
+
 std::uint64_t Gate::enter(Token token, std::function<void()> cut) {
   under_way_.emplace(next_, UnderWay{token, std::nullopt, std::move(cut)});
   return next_++;

@@ -53,7 +53,8 @@ class Gate {
   bool cut_older(Token token);
 
   const std::optional<core::Fence>& fence() const { return fence_; }
-  bool idle(MonoTime now) const { return under_way_.empty() && !next_change(now); }
+  // Nothing is under way, and nothing will change: it may be forgotten and read anew.
+  bool idle(MonoTime now) const;
 
  private:
   struct UnderWay {

@@ -55,8 +55,8 @@ std::string install_script(const std::string& schema) {
              " store_schema = coalesce(guard.store_schema, excluded.store_schema);"
              "DO $f$ BEGIN IF EXISTS (SELECT FROM stint.guard g WHERE g.store_schema <> '",
              schema, "') THEN RAISE EXCEPTION 'another schema' USING ERRCODE = '", kOtherSchema,
-             "'; END IF; END $f$;", kGuardLaw, kGuardFunctions, kGuardTriggers, kGuardRights,
-             "COMMIT;");
+             "'; END IF; END $f$;", kGuardLaw, kGuardFunctions, kGuardSeals, kGuardTriggers,
+             kGuardRights, "COMMIT;");
 }
 
 class Guard final : public PostgresGuard {

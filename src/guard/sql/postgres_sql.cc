@@ -240,7 +240,7 @@ $f$;
 -- The lock of a fence: shared by its writers, alone for who raises it. It belongs to the transaction.
 -- A row lock would do too, and writes the row and a multixact for each writer (ADR 0017).
 CREATE OR REPLACE FUNCTION stint.lock_of(resource text) RETURNS bigint LANGUAGE sql IMMUTABLE AS $f$
-  SELECT pg_catalog.hashtextextended('stint ' OPERATOR(pg_catalog.||) resource COLLATE "C", 0)
+  SELECT pg_catalog.hashtextextended('stint ' OPERATOR(pg_catalog.||) resource COLLATE pg_catalog."C", 0)
 $f$;
 
 -- Where the triggers of protected tables find the token that admit() was shown for their resource.
@@ -266,7 +266,7 @@ BEGIN
   generation := nullif(generation, '');
   token := nullif(token, 0);
   PERFORM stint.checked_input(resource, token, generation);
-  IF mode NOT IN ('at-least', 'once') THEN
+  IF mode IS NULL OR mode NOT IN ('at-least', 'once') THEN
     RAISE EXCEPTION 'mode is at-least or once' USING ERRCODE = '22023';
   END IF;
   word := stint.own(resource, generation);
@@ -276,14 +276,15 @@ BEGIN
   END IF;
   LOOP
     IF once THEN
-      SELECT f.* INTO fence FROM stint.fences f WHERE f.resource = resource FOR NO KEY UPDATE;
+      SELECT f.* INTO fence FROM stint.fences f WHERE f.resource = resource COLLATE "C"
+         FOR NO KEY UPDATE;
     ELSIF current_setting('transaction_isolation') = 'read committed'
         AND pg_try_advisory_xact_lock_shared(stint.lock_of(resource)) THEN
-      SELECT f.* INTO fence FROM stint.fences f WHERE f.resource = resource;
+      SELECT f.* INTO fence FROM stint.fences f WHERE f.resource = resource COLLATE "C";
     ELSE
       -- An older snapshot does not see a seal since; the row's lock does (40001). And who comes
       -- while a seal waits does not queue behind it: the announcement refuses it below.
-      SELECT f.* INTO fence FROM stint.fences f WHERE f.resource = resource FOR SHARE;
+      SELECT f.* INTO fence FROM stint.fences f WHERE f.resource = resource COLLATE "C" FOR SHARE;
     END IF;
     life := coalesce(generation, word.generation, fence.generation, '');
     -- An own/R that is free or another's is asked also when the fence would do: it costs nothing.
@@ -296,7 +297,7 @@ BEGIN
     END IF;
     IF verdict IN ('admitted', 'raised') AND token IS NOT NULL THEN
       -- A seal has been announced and waits for those before us: no new ones begin.
-      SELECT s.* INTO coming FROM stint.sealing s WHERE s.resource = resource
+      SELECT s.* INTO coming FROM stint.sealing s WHERE s.resource = resource COLLATE "C"
          AND (s.token > token OR s.generation <> life);
       IF coming.token IS NOT NULL THEN
         verdict := 'stale';
@@ -308,7 +309,7 @@ BEGIN
       UPDATE stint.fences f SET generation = life, token = token, used = true,
              key = coalesce(key, ''), digest = coalesce(digest, ''), nobodys = false,
              raised_at = clock_timestamp()
-       WHERE f.resource = resource;
+       WHERE f.resource = resource COLLATE "C";
       EXIT;
     END IF;
     INSERT INTO stint.fences VALUES (resource, life, token, true, coalesce(key, ''),
@@ -338,7 +339,7 @@ CREATE OR REPLACE FUNCTION stint.admit(resource text, token bigint, generation t
 RETURNS text LANGUAGE plpgsql AS $f$
 #variable_conflict use_variable
 DECLARE
-  life text;
+  life pg_catalog.text;
 BEGIN
   -- The lock first, then the look, in a statement (and so with a snapshot) of its own.
   IF mode OPERATOR(pg_catalog.=) 'at-least' AND remaining IS NULL
@@ -348,12 +349,14 @@ BEGIN
     -- Whatever is announced for the resource is judged below. By no index: there is next to nothing
     -- in that table, and to open an index takes longer than to look through it.
     SELECT f.generation INTO life FROM stint.fences f
-     WHERE f.resource OPERATOR(pg_catalog.=) resource AND f.token OPERATOR(pg_catalog.=) token
+     WHERE f.resource OPERATOR(pg_catalog.=) resource COLLATE pg_catalog."C"
+       AND f.token OPERATOR(pg_catalog.=) token
        AND NOT f.nobodys
        AND (generation IS NULL OR generation OPERATOR(pg_catalog.=) ''
          OR f.generation OPERATOR(pg_catalog.=) generation)
        AND NOT EXISTS (SELECT FROM stint.sealing s
-         WHERE (s.resource OPERATOR(pg_catalog.||) '') OPERATOR(pg_catalog.=) resource);
+         WHERE (s.resource OPERATOR(pg_catalog.||) '')
+           OPERATOR(pg_catalog.=) resource COLLATE pg_catalog."C");
     IF life IS NOT NULL
         AND pg_catalog.current_setting('statement_timeout') OPERATOR(pg_catalog.=) '0'
         AND pg_catalog.current_setting('idle_in_transaction_session_timeout')
@@ -385,112 +388,15 @@ CREATE OR REPLACE FUNCTION stint.admit_all(resources text[], tokens bigint[],
   generation text DEFAULT NULL, remaining interval DEFAULT NULL)
 RETURNS void LANGUAGE plpgsql AS $f$
 BEGIN
-  IF cardinality(resources) IS DISTINCT FROM cardinality(tokens) THEN
-    RAISE EXCEPTION 'as many tokens as resources are needed' USING ERRCODE = '22023';
+  -- None at all would be no guard.
+  IF coalesce(cardinality(resources), 0) = 0
+      OR cardinality(resources) IS DISTINCT FROM cardinality(tokens) THEN
+    RAISE EXCEPTION 'as many tokens as resources are needed, and one at least'
+      USING ERRCODE = '22023';
   END IF;
   PERFORM stint.admit(o.resource, o.token, generation, remaining)
     FROM (SELECT u.resource, u.token FROM unnest(resources, tokens) AS u (resource, token)
-           ORDER BY u.resource COLLATE "C" OFFSET 0) o;
-END $f$;
-
--- What a seal would be answered; shared by the two below. `locked`: under the lock of the fence.
-CREATE OR REPLACE FUNCTION stint.judge_seal(resource text, token bigint, generation text,
-  newest bigint, granted boolean, ancestors text[], by_order boolean, adopt boolean,
-  store_generation text, locked boolean)
-RETURNS text LANGUAGE plpgsql AS $f$
-#variable_conflict use_variable
-DECLARE
-  fence stint.fences;
-  word record;
-  asked boolean;
-  verdict text;
-BEGIN
-  generation := nullif(generation, '');
-  PERFORM stint.checked_input(resource, token, generation);
-  IF generation IS NULL THEN
-    RAISE EXCEPTION 'a seal names the generation of its token' USING ERRCODE = '22023';
-  END IF;
-  word := stint.own(resource, generation);
-  asked := word.newest IS NOT NULL;
-  IF locked THEN
-    PERFORM pg_advisory_xact_lock(stint.lock_of(resource));
-    SELECT f.* INTO fence FROM stint.fences f WHERE f.resource = resource FOR NO KEY UPDATE;
-  ELSE
-    SELECT f.* INTO fence FROM stint.fences f WHERE f.resource = resource;
-  END IF;
-  verdict := stint.verdict(false, fence.generation, fence.token, fence.used, fence.key,
-    fence.digest, fence.nobodys, generation, token, false, '', '', by_order, adopt,
-    CASE WHEN asked THEN word.generation ELSE coalesce(store_generation, generation) END,
-    CASE WHEN asked THEN word.ancestors ELSE coalesce(ancestors, '{}') END,
-    CASE WHEN asked THEN word.newest ELSE newest END,
-    CASE WHEN asked THEN word.granted ELSE granted END);
-  IF verdict NOT IN ('admitted', 'raised') THEN
-    PERFORM set_config('stint.guard', '', true);
-    RETURN stint.refuse(verdict, resource, token,
-      stint.standing(fence, CASE WHEN asked THEN word.newest ELSE newest END));
-  END IF;
-  RETURN CASE WHEN fence.token IS NULL AND verdict = 'raised' THEN 'new' ELSE verdict END;
-END $f$;
-
--- Raises the fence and writes nothing else; waits for the transactions of older tokens. newest,
--- granted (NULL: it is nobody's for ever), ancestors: the word of a store that is not here, asked
--- just now.
-CREATE OR REPLACE FUNCTION stint.seal(resource text, token bigint, generation text,
-  newest bigint DEFAULT NULL, granted boolean DEFAULT NULL, ancestors text[] DEFAULT '{}',
-  by_order boolean DEFAULT false, adopt text DEFAULT '', store_generation text DEFAULT NULL)
-RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $f$
-#variable_conflict use_variable
-DECLARE
-  verdict text;
-  word record;
-  nobodys boolean := false;
-BEGIN
-  IF by_order THEN
-    word := stint.own(resource, generation);
-    nobodys := (CASE WHEN word.newest IS NOT NULL THEN word.granted ELSE granted END) IS NULL;
-  END IF;
-  LOOP
-    verdict := stint.judge_seal(resource, token, generation, newest, granted, ancestors, by_order,
-      adopt <> '', store_generation, true);
-    IF verdict = 'new' THEN
-      INSERT INTO stint.fences (resource, generation, token, nobodys)
-        VALUES (resource, generation, token, nobodys) ON CONFLICT DO NOTHING;
-      EXIT WHEN FOUND;
-      CONTINUE;
-    ELSIF verdict = 'raised' THEN
-      UPDATE stint.fences f SET generation = generation, token = token, used = false, key = '',
-             digest = '', nobodys = nobodys, raised_at = clock_timestamp()
-       WHERE f.resource = resource;
-    END IF;
-    EXIT;
-  END LOOP;
-  IF adopt <> '' AND verdict <> 'admitted' THEN
-    INSERT INTO stint.overrides (kind, resource, token, why) VALUES ('adopt', resource, token, adopt);
-  END IF;
-  DELETE FROM stint.sealing s WHERE s.resource = resource
-     AND (s.generation <> generation OR s.token <= token);
-  RETURN CASE verdict WHEN 'admitted' THEN 'already' ELSE 'sealed' END;
-END $f$;
-
--- In a transaction of its own before a seal: older tokens that are not yet at work are refused from
--- then on. Shared locks pass by a waiting seal; without this, writers who overlap starve it.
-CREATE OR REPLACE FUNCTION stint.announce_seal(resource text, token bigint, generation text,
-  newest bigint DEFAULT NULL, granted boolean DEFAULT NULL, ancestors text[] DEFAULT '{}',
-  by_order boolean DEFAULT false, adopt text DEFAULT '', store_generation text DEFAULT NULL)
-RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $f$
-#variable_conflict use_variable
-DECLARE
-  verdict text;
-BEGIN
-  verdict := stint.judge_seal(resource, token, generation, newest, granted, ancestors, by_order,
-    adopt <> '', store_generation, false);
-  IF verdict = 'raised' THEN
-    INSERT INTO stint.sealing AS s VALUES (resource, generation, token)
-      ON CONFLICT ON CONSTRAINT sealing_pkey DO UPDATE
-      SET generation = excluded.generation, token = excluded.token
-      WHERE s.generation <> excluded.generation OR s.token < excluded.token;
-  END IF;
-  RETURN CASE verdict WHEN 'admitted' THEN 'already' ELSE 'announced' END;
+           ORDER BY u.resource COLLATE pg_catalog."C" OFFSET 0) o;
 END $f$;
 )sql";
 

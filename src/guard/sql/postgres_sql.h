@@ -14,11 +14,12 @@
 
 namespace stint::guard {
 
-constexpr int kPostgresGuardVersion = 4;
+constexpr int kPostgresGuardVersion = 5;
 
 extern const char* const kGuardTables;
 extern const char* const kGuardLaw;
 extern const char* const kGuardFunctions;
+extern const char* const kGuardSeals;
 extern const char* const kGuardTriggers;
 extern const char* const kGuardRights;
 extern const char* const kGuardRemoval;

@@ -19,10 +19,11 @@ BEGIN
     END IF;
     INSERT INTO stint.overrides (kind, resource, relation, operation, why)
       VALUES ('override', resource, TG_RELID::regclass::text, TG_OP, why);
-    PERFORM set_config('stint.passed', resource, true);
+    PERFORM set_config('stint.passed', E'\n' || resource, true);
     RETURN NULL;
   END IF;
-  IF coalesce(given, '') = '' THEN
+  IF coalesce(given, '') = ''
+      OR coalesce(nullif(current_setting('stint.resource', true), ''), resource) <> resource THEN
     -- What admit() was shown for this resource in this transaction.
     given := split_part(current_setting(stint.place_of(resource), true), ' ', 1);
     life := split_part(current_setting(stint.place_of(resource), true), ' ', 2);
@@ -35,8 +36,10 @@ BEGIN
     PERFORM set_config('stint.relation', TG_RELID::regclass::text, true),
             set_config('stint.operation', TG_OP, true);
   END IF;
-  PERFORM stint.admit(resource, nullif(given, '')::bigint, life),
-          set_config('stint.passed', resource, true);
+  -- What was only let through counts no longer than that is said: the newline marks it.
+  PERFORM set_config('stint.passed',
+    CASE stint.admit(resource, nullif(given, '')::bigint, life) WHEN 'warned' THEN E'\n' ELSE '' END
+      || resource, true);
   IF current_setting('stint.guard', true) = 'warn' THEN
     PERFORM set_config('stint.relation', '', true), set_config('stint.operation', '', true);
   END IF;
@@ -53,12 +56,18 @@ RETURNS TABLE (member regclass, kind "char") LANGUAGE sql STABLE AS $f$
    ORDER BY t.oid
 $f$;
 
+-- Of the versions before 5: it told less.
+DROP FUNCTION IF EXISTS stint.protections();
+-- own: not had from a table above it.
 CREATE OR REPLACE FUNCTION stint.protections(OUT relation regclass, OUT resource text,
-  OUT name text, OUT statement boolean, OUT enabled "char")
+  OUT name text, OUT statement boolean, OUT enabled "char", OUT own boolean)
 RETURNS SETOF record LANGUAGE sql STABLE AS $f$
   SELECT t.tgrelid::regclass,
-         pg_catalog.convert_from(pg_catalog.substr(t.tgargs, 1, pg_catalog.length(t.tgargs) - 1), 'UTF8'),
-         t.tgname::text, t.tgtype & 1 = 0, t.tgenabled
+         pg_catalog.convert_from(pg_catalog.substr(t.tgargs, 1, pg_catalog.length(t.tgargs) - 1),
+           pg_catalog.getdatabaseencoding()),
+         t.tgname::text, t.tgtype & 1 = 0, t.tgenabled,
+         NOT EXISTS (SELECT FROM pg_catalog.pg_depend d WHERE d.objid = t.oid AND d.deptype = 'P'
+           AND d.classid = 'pg_catalog.pg_trigger'::pg_catalog.regclass)
     FROM pg_catalog.pg_trigger t
    WHERE t.tgfoid = 'stint.require_token'::pg_catalog.regproc AND t.tgnargs = 1
 $f$;
@@ -90,12 +99,17 @@ BEGIN
     END IF;
   END LOOP;
   -- Row triggers go over to partitions that are attached later. They ask only where the statement's
-  -- trigger has not.
+  -- trigger has not. Each has a name of its own: a partition may have been protected by itself.
   IF EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.oid = target AND c.relkind = 'p')
       AND NOT EXISTS (SELECT FROM stint.protections() p WHERE p.relation = target AND NOT p.statement) THEN
-    EXECUTE format('CREATE TRIGGER stint_guard_row AFTER INSERT OR UPDATE OR DELETE ON %s FOR EACH ROW'
-      ' WHEN (pg_catalog.current_setting(''stint.passed'', true) IS DISTINCT FROM %L)'
-      ' EXECUTE FUNCTION stint.require_token(%L)', target, resource, resource);
+    EXECUTE format('CREATE TRIGGER stint_guard_row_%s AFTER INSERT OR UPDATE OR DELETE ON %s FOR EACH ROW'
+      ' WHEN (pg_catalog.current_setting(''stint.passed'', true) IS DISTINCT FROM %L'
+      ' AND (pg_catalog.current_setting(''stint.passed'', true) IS DISTINCT FROM %L'
+      ' OR pg_catalog.current_setting(''stint.guard'', true) IS DISTINCT FROM ''warn'''
+      ' AND coalesce(pg_catalog.current_setting(''stint.override'', true), '''')'
+      ' OPERATOR(pg_catalog.=) ''''))'
+      ' EXECUTE FUNCTION stint.require_token(%L)', target::oid, target, resource, E'\n' || resource,
+      resource);
   END IF;
   RETURN made;
 END $f$;
@@ -110,9 +124,9 @@ BEGIN
     RAISE EXCEPTION '% is protected as a part of another table', target
       USING ERRCODE = '55000', HINT = 'Take the protection of the whole away, or detach it first.';
   END IF;
+  -- What a part has from the whole goes with that.
   FOR p IN SELECT o.relation, o.name FROM stint.protections() o
-            WHERE o.statement AND o.relation IN (SELECT f.member FROM stint.family(target) f)
-               OR o.relation = target LOOP
+            WHERE o.own AND o.relation IN (SELECT f.member FROM stint.family(target) f) LOOP
     EXECUTE format('DROP TRIGGER %I ON %s', p.name, p.relation);
     gone := gone + 1;
   END LOOP;
@@ -146,6 +160,11 @@ $f$;
 const char* const kGuardRights = R"sql(
 GRANT USAGE ON SCHEMA stint TO PUBLIC;
 GRANT SELECT ON stint.fences, stint.guard, stint.sealing TO PUBLIC;
+-- Also where the owner's default privileges take new functions away from PUBLIC.
+GRANT EXECUTE ON FUNCTION stint.admit(text, bigint, text, interval, text, text, text),
+  stint.admit(text, bigint, interval), stint.admit_all(text[], bigint[], text, interval),
+  stint.judge_admit(text, bigint, text, interval, text, text, text), stint.store_is_here(),
+  stint.limit_default(text), stint.lock_of(text), stint.place_of(text) TO PUBLIC;
 -- Who may seal shuts others out: whoever the owner of the guard names.
 REVOKE ALL ON FUNCTION stint.seal(text, bigint, text, bigint, boolean, text[], boolean, text, text),
   stint.announce_seal(text, bigint, text, bigint, boolean, text[], boolean, text, text),
