@@ -10,7 +10,7 @@
 
 #include "base/text.h"
 #include "guard/git_hook.h"
-#include "tests/guard_git/git_world.h"
+#include "tests/guard_git/lock_world.h"
 #include "tests/support/slice.h"
 
 namespace stint::test {
@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class GitLocks : public testing::Test {
+class GitLocks : public LockWorld {
  protected:
   void SetUp() override {
     const auto done =
@@ -29,26 +29,12 @@ class GitLocks : public testing::Test {
     grant = world.take("a");
     ASSERT_EQ(world.push(a, grant).exit_code, 0);
   }
-  std::string file(const std::string& name) const { return cat(world.repository(), "/", name); }
   std::vector<std::string> locks() const {
     std::vector<std::string> out;
     for (const auto& entry : fs::recursive_directory_iterator(world.repository())) {
       if (entry.path().extension() == ".lock") out.push_back(entry.path());
     }
     return out;
-  }
-  // Names of the records that stand.
-  std::vector<std::string> records() const {
-    std::vector<std::string> out;
-    std::error_code none;
-    for (const auto& entry : fs::directory_iterator(file("stint/locks"), none))
-      out.push_back(entry.path().filename());
-    return out;
-  }
-  static pid_t process_of(const std::string& record) {
-    const auto parts = split(record, '.');
-    return parts.size() < 5 ? 0
-                            : static_cast<pid_t>(parse_digits(parts[parts.size() - 2]).value_or(0));
   }
   void before_hook(const std::string& script) const {
     world.server_hook("reference-transaction.before-stint", script);
@@ -71,7 +57,6 @@ class GitLocks : public testing::Test {
     barrier.let_go();
   }
 
-  GitWorld world;
   std::string a;
   std::string b;
   Grant grant;
@@ -214,15 +199,9 @@ struct Line {
 // Every way in which a record can name its process.
 // EVIDENCE-OF: G5
 TEST_F(GitLocks, AreClearedOnlyWhereTheirProcessIsSureToBeDead) {
-  const auto text = [](const std::string& path) { return std::string(trim(read_text(path))); };
-  const auto space = [](const char* name) {
-    const std::string link = fs::read_symlink(cat("/proc/self/ns/", name)).string();
-    return link.substr(link.find('[') + 1, link.size() - link.find('[') - 2);
-  };
-  const std::string stat = text("/proc/self/stat");
-  const std::string start(split(stat.substr(stat.rfind(") ") + 2), ' ').at(19));
-  const std::string boot = text("/proc/sys/kernel/random/boot_id");
-  const std::string here = cat(boot, ".", space("pid"), ".", space("time"));
+  const std::string start = start_of(::getpid());
+  const std::string boot = LockWorld::boot();
+  const std::string here = LockWorld::here();
   const std::string alive = cat(::getpid(), ".", start);
   const std::string dead = cat("4194303.", start);  // pid_max is at most 4194304
   ASSERT_NE(::kill(4194303, 0), 0);
