@@ -10,7 +10,7 @@ namespace {
 //   stint.fenceref  the prefix of fences; default refs/stint/fence/
 //   stint.descends  "NEW OLD", any number: generations that an operator has declared to follow
 constexpr std::string_view kRefusingHead = R"HOOK(#!/bin/sh
-# stint-guard-hook 4
+# stint-guard-hook 5
 # Refuses whatever would write to a guarded branch without a fence that is at least as high as the one
 # that stands, or would lower, force or delete a fence. Installed and removed by
 # 'stint guard install' and 'stint guard uninstall'; do not edit.

@@ -31,7 +31,7 @@ locks=$common/stint/locks
 )HOOK";
 
 constexpr std::string_view kClearingHead = R"HOOK(#!/bin/sh
-# stint-guard-hook 4
+# stint-guard-hook 5
 # Clears away the locks of git processes that were killed here, where it is sure that they are theirs:
 # else the next push would find them. Refuses nothing. Installed and removed by 'stint guard install'
 # and 'stint guard uninstall'; do not edit.
