@@ -25,9 +25,11 @@ only_git() {
   [ "$(git config --file "$common/config" --type=bool --get stint.onlygit 2>/dev/null)" = true ]
 }
 # Sets own: our receive-pack, which has locked nothing yet, and a 'git push' that runs it and waits:
-# that one locks when its server has ended. Who cannot see even his own in /proc sees nothing there.
+# that one locks when its server has ended. Who cannot see even his own in /proc, under a name by
+# which the others are found, sees nothing there.
 own_gits() {
   look "$PPID" && runs "$PPID" && [ "$r_word" = receive-pack ] || return
+  { IFS= read -r name <"/proc/$PPID/comm"; } 2>/dev/null && called_git "$name" || return
   own=" $PPID.$p_start "
   above=$p_parent
   look "$above" || return 0
@@ -54,25 +56,30 @@ runs() { # PID
 line_end='
 '
 # Those that serve or read, and may do so for long; and who receives into another repository: there
-# it goes before it locks anything.
-never_locks() { # PID
+# it goes before it locks anything. A worktree, and a folder that links to our refs, is no other.
+never_locks() { # PID LOCK
   runs "$1" || return 1
   case "$r_word" in
     daemon | http-backend | shell | upload-pack | upload-archive | pack-objects | cat-file) ;;
     credential-cache--daemon | fsmonitor--daemon) ;;
     receive-pack)
-      [ -d "/proc/$1/cwd/" ] && [ ! "/proc/$1/cwd" -ef "$common" ] || return 1
-      case "$(readlink "/proc/$1/cwd")" in '' | */worktrees/*) return 1 ;; esac
+      [ -d "/proc/$1/cwd/" ] && [ ! -e "/proc/$1/cwd/commondir" ] || return 1
+      for part in . refs "${2%/*}"; do
+        [ ! "/proc/$1/cwd/$part" -ef "$common/$part" ] || return 1
+      done
       ;;
     *) return 1 ;;
   esac
+}
+called_git() { # NAME
+  case "$1" in git | git[-.0-9]*) ;; *) return 1 ;; esac
 }
 gone() { # PID
   case "$(kill -0 "$1" 2>&1)" in *'o such process'*) return 0 ;; esac
   return 1
 }
 # Every git process that may hold a lock, as PID START. Fails where one of them might not be seen.
-list_gits() {
+list_gits() { # LOCK
   while read -r m_what m_where m_kind m_options m_rest; do
     case "$m_where $m_options" in '/proc '*hidepid=0* | '/proc '*hidepid=off*) ;;
       '/proc '*hidepid=*) return 1 ;;
@@ -84,13 +91,13 @@ list_gits() {
       gone "$process" || return
       continue
     }
-    case "$name" in git | git[-.0-9]*) ;; *) continue ;; esac
+    called_git "$name" || continue
     look "$process" || {
       gone "$process" || return
       continue
     }
     case "$p_state $own" in Z* | *" $process.$p_start "*) continue ;; esac
-    never_locks "$process" || echo "$process $p_start" || return
+    never_locks "$process" "$1" || echo "$process $p_start" || return
   done
   echo end
 }
@@ -109,7 +116,7 @@ look_at() { # LOCK
   looked=$((looked + 1))
   rm -rf "$made"
   mkdir -p "$made" && ln "$common/$1" "$made/lock" &&
-    echo >"$made/right.${made##*/new.}.$looked.free" && list_gits >"$made/gits" &&
+    echo >"$made/right.${made##*/new.}.$looked.free" && list_gits "$1" >"$made/gits" &&
     echo "$h_name" >"$made/where" && echo "$1" >"$made/path" &&
     sync "$made/gits" "$made/where" "$made/path" &&
     found=$orphans/$(stat -c %i "$made/lock") && mv -T "$made" "$found" && return

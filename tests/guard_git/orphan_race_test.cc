@@ -93,5 +93,54 @@ TEST_F(GitOrphans, AreLookedAtInFilesThatAreOnTheDiskBeforeTheyCount) {
   EXPECT_TRUE(gets_in());
 }
 
+// Where git's program is called otherwise (a package that wraps it: .git-wrapped) the list of gits
+// was empty, and the lock of a live one was removed.
+// EVIDENCE-OF: G5
+TEST_F(GitOrphans, StayWhereGitIsCalledOtherwise) {
+  fs::create_directories(world.dir().file("wrapped"));
+  const std::string program = world.dir().file("wrapped/.git-wrapped");
+  fs::copy_file(find_program("git"), program);
+  const std::string script = world.dir().file("receive-pack");
+  write_text(script, cat("#!/bin/bash\nexec -a git-receive-pack ", program, " \"$@\"\n"));
+  fs::permissions(script, fs::perms::owner_all);
+  const ino_t before = leave_lock();
+  world.git(a, {"config", "remote.origin.receivepack", script});
+  const Finished pushed = push();
+  EXPECT_NE(pushed.exit_code, 0);
+  EXPECT_NE(pushed.err.find("not every process can be seen here"), std::string::npos) << pushed.err;
+  EXPECT_EQ(inode(lock()), before);
+  world.git(a, {"config", "--unset", "remote.origin.receivepack"});
+  EXPECT_TRUE(gets_in());
+}
+
+// A folder whose refs are links to ours, as git-new-workdir makes it, and one with a 'commondir':
+// whoever receives there locks our refs, though it stands elsewhere.
+// EVIDENCE-OF: G5
+TEST_F(GitOrphans, StayWhileAGitLivesThatReceivesIntoAFolderWithOurRefs) {
+  for (const char* shared : {"refs", "refs/tags", "commondir"}) {
+    SCOPED_TRACE(shared);
+    const std::string folder = world.dir().file("elsewhere.git");
+    fs::create_directories(folder);
+    if (std::string_view(shared) == "commondir") {
+      write_text(cat(folder, "/commondir"), cat(world.repository(), "\n"));
+    } else {
+      fs::create_directories(fs::path(cat(folder, "/", shared)).parent_path());
+      fs::create_directory_symlink(file(shared), cat(folder, "/", shared));
+    }
+    const ino_t before = leave_lock();
+    const auto child = git_called("receive-pack", folder);
+    const Finished other = push();
+    EXPECT_NE(other.exit_code, 0);
+    EXPECT_NE(other.err.find(cat("the git process ", child->pid(), ", which was there")),
+              std::string::npos)
+        << other.err;
+    EXPECT_EQ(inode(lock()), before);
+    child->signal(SIGKILL);
+    EXPECT_TRUE(gets_in());
+    fs::remove(file("refs/tags/t"));
+    fs::remove_all(folder);
+  }
+}
+
 }  // namespace
 }  // namespace stint::test
