@@ -53,10 +53,18 @@ note_lock() { # PATH
     list=names
   echo "$count $1" >>"$record/$list"
 }
+receiving() {
+  case " $(tr '\0' ' ' <"/proc/$PPID/cmdline")" in
+    *' receive-pack '* | *[\ /]git-receive-pack\ *) ;;
+    *) return 1 ;;
+  esac
+}
 # Only locks that are sure to be our git's own: it names the ref, and what is in the lock is what it
 # writes. Who packs refs has not locked those that it names: what stands there is another's.
+# A receive-pack packs none, whoever has packed-refs locked, or was killed and left it so.
 record_locks() {
-  [ ! -e "$common/packed-refs.lock" ] && [ ! -f "$GIT_DIR/commondir" ] || return
+  [ ! -f "$GIT_DIR/commondir" ] || return
+  [ ! -e "$common/packed-refs.lock" ] || receiving || return
   read -r head <"$common/HEAD"
   while read -r old new ref; do
     case "$ref" in

@@ -133,10 +133,16 @@ tell() { # LOCK
     [ "$link" -ef "$common/$1" ] || continue
     link=${link%/*}
     answerable "${link##*/}" || continue
-    if [ "$w_here" = "$h_name" ]; then
-      echo "stint: lock: $1 is held by the git process $w_pid, which is alive" >&2
-    else
+    of=$w_pid
+    if [ "$w_here" != "$h_name" ]; then
       echo "stint: lock: $1 is held by a git process of another machine or container" >&2
+    elif case "${link##*/}" in *.by.*) ;; *) false ;; esac; then
+      echo "stint: lock: $1 is being cleared away by the process $of" >&2
+    elif is_dead && being_made "$link"; then
+      echo "stint: lock: $1 was made by the git process $of, which is dead; it is cleared away" \
+        "once its hook, the process $w_pid, has ended" >&2
+    else
+      echo "stint: lock: $1 is held by the git process $of, which is alive" >&2
     fi
     return
   done

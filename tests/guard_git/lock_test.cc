@@ -128,6 +128,49 @@ TEST_F(GitLocks, OfALocalUpdateAreLeftAloneWhileItLives) {
   EXPECT_EQ(then.exit_code, 0) << then.err;
 }
 
+// A gc that was killed left packed-refs locked: from then on nobody's locks were recorded.
+// EVIDENCE-OF: G5
+TEST_F(GitLocks, AreRecordedAlsoWhilePackedRefsIsLocked) {
+  write_text(file("packed-refs.lock"), "");
+  const Barrier barrier(world.dir().file("barrier"));
+  const auto held = held_push(barrier);
+  EXPECT_EQ(locks().size(), 4U) << "branch, fence, HEAD and packed-refs";
+  const Grant next = world.take("b");
+  ASSERT_NO_FATAL_FAILURE(kill_held(barrier));
+  const auto sealed = world.seal(next);
+  ASSERT_TRUE(sealed) << sealed.error().message;
+  EXPECT_EQ(locks(), std::vector{file("packed-refs.lock")});
+  ASSERT_TRUE(held->wait(Millis(60'000)));
+}
+
+// A dead git was told as alive while its hook lived, and who clears up as a git.
+TEST_F(GitLocks, AreToldByWhoIsAliveAndWhoIsDead) {
+  const std::string dead = "4194303.1";
+  const std::string alive = cat(::getpid(), ".", start_of(::getpid()));
+  const auto told = [&](const std::string& name) {
+    const std::string record = file(cat("stint/locks/", here(), ".", name));
+    fs::create_directories(record);
+    fs::create_directories(file("refs/tags"));
+    write_text(file("refs/tags/t.lock"), "");
+    fs::create_hard_link(file("refs/tags/t.lock"), cat(record, "/1"));
+    write_text(cat(record, "/names"), "1 refs/tags/t.lock\n");
+    write_text(cat(record, "/hook"), cat(::getpid(), " ", start_of(::getpid()), "\n"));
+    const Finished pushed = world.git(b, {"push", "origin", "HEAD:refs/tags/t"});
+    EXPECT_NE(pushed.exit_code, 0);
+    fs::remove_all(file("stint/locks"));
+    fs::remove(file("refs/tags/t.lock"));
+    return pushed.err;
+  };
+  const std::string me = cat("process ", ::getpid());
+  EXPECT_NE(told(dead).find(cat("made by the git process 4194303, which is dead; it is cleared "
+                                "away once its hook, the ",
+                                me)),
+            std::string::npos);
+  EXPECT_NE(told(cat(dead, ".by.", here(), ".", alive)).find(cat("cleared away by the ", me)),
+            std::string::npos);
+  EXPECT_NE(told(alive).find(cat("held by the git ", me, ", which is alive")), std::string::npos);
+}
+
 // Nobody knows whose this one is: it stays, and who pushes is told so.
 TEST_F(GitLocks, ThatNobodyRecordedStayAndAreTold) {
   write_text(file("refs/heads/main.lock"), "");
