@@ -235,8 +235,16 @@ while read -r old new ref; do
 done <<EOF
 $updates
 EOF
+symbolic() { # REF
+  [ -f "$common/$1" ] && read -r word <"$common/$1" || return 1
+  case "$word" in 'ref: '*) return 0 ;; esac
+  return 1
+}
 while read -r old new ref; do
   case "$ref" in '' | "$prefix"*) continue ;; esac
+  # git puts what it leads to in place after the fence: a newer one could be there by then.
+  [ -z "$fences" ] || [ "$ref" = HEAD ] || ! symbolic "$ref" ||
+    refuse "$ref is a symbolic ref: push to ${word#ref: } itself"
   while read -r pattern fence; do
     case "$ref" in $pattern) ;; *) continue ;; esac
     unchanged "$old" "$new" "$ref" && break

@@ -19,7 +19,7 @@ class Probe {
       : target_(std::move(target)), url_(std::move(url)), git_(std::move(git)) {}
 
   std::vector<CheckLine> run() {
-    if (capabilities() && scratch_fence()) {
+    if (capabilities() && scratch_fence() && branch()) {
       // What remains can only be seen beside the repository.
       power_cut();
       hook();
@@ -35,6 +35,7 @@ class Probe {
   std::string option(const std::string& key) const;
   bool capabilities();
   bool scratch_fence();
+  bool branch();
   void power_cut();
   void hook();
 
@@ -130,6 +131,20 @@ bool Probe::scratch_fence() {
              "rule forbids it, which is good for real fences)"));
   }
   return good && refused;
+}
+
+bool Probe::branch() {
+  const GitRemote at(git_, {.remote = remote(), .url = url_, .ref = {}});
+  const auto leads_to = at.leads_to(target_.branch);
+  if (!leads_to) {
+    tell(Level::Fail, "branch", leads_to.error().message);
+    return false;
+  }
+  if (leads_to->empty()) return true;
+  tell(Level::Fail, "branch",
+       cat(target_.branch, " is a symbolic ref and leads to ", printable(*leads_to),
+           ", which the server would put in place after the fence; guard and push that one"));
+  return false;
 }
 
 std::string Probe::option(const std::string& key) const {
