@@ -16,6 +16,7 @@ bool nothing_was_sent(const std::string& talk) {
       "does not support --signed push",
       "does not support this repository's hash algorithm",
       "does not appear to be a git repository",
+      "remote error: access denied or repository not exported",
       "Could not read from remote repository",
       "unable to access '",
       "Could not resolve host",
@@ -29,11 +30,26 @@ bool nothing_was_sent(const std::string& talk) {
       "can't be combined with refspecs",
       "protocol '",
   };
-  // What the other side says ("remote: ...") may be anything, after the push has landed too.
-  return std::ranges::any_of(split(talk, '\n'), [&](std::string_view line) {
-    if (line.starts_with("remote:")) return false;
-    return std::ranges::any_of(kWords,
-                               [&](std::string_view w) { return line.find(w) != line.npos; });
+  // Only what git, or its ssh, gave up with counts. What the other side says ("remote: ...") and
+  // what the user's pre-push hook prints may be anything, also of a push that has landed.
+  const auto gave_up = [](std::string_view line) {
+    return line.starts_with("fatal: ") || line.starts_with("ssh: ");
+  };
+  const auto lines = split(talk, '\n');
+  // The server, which is left waiting, may say of itself that we hung up.
+  const bool unsupported = std::ranges::any_of(lines, [](std::string_view line) {
+    return line.starts_with("fatal: the receiving end does not support");
+  });
+  const bool sent = !unsupported && std::ranges::any_of(lines, [](std::string_view line) {
+    constexpr std::string_view kLost[] = {"send-pack: unexpected disconnect", "error: RPC failed",
+                                          "fatal: read error", "fatal: write error",
+                                          "fatal: the remote end hung up unexpectedly"};
+    return std::ranges::any_of(kLost, [&](std::string_view w) { return line.starts_with(w); });
+  });
+  return !sent && std::ranges::any_of(lines, [&](std::string_view line) {
+    return gave_up(line) && std::ranges::any_of(kWords, [&](std::string_view w) {
+             return line.find(w) != line.npos;
+           });
   });
 }
 
