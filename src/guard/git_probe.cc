@@ -1,5 +1,7 @@
 #include "guard/git_probe.h"
 
+#include <algorithm>
+
 #include "base/text.h"
 #include "guard/git_guard.h"
 #include "guard/git_hook.h"
@@ -22,6 +24,7 @@ class Probe {
     if (capabilities() && scratch_fence() && branch()) {
       // What remains can only be seen beside the repository.
       power_cut();
+      work_tree();
       hook();
     }
     return std::move(findings_);
@@ -37,6 +40,7 @@ class Probe {
   bool scratch_fence();
   bool branch();
   void power_cut();
+  void work_tree();
   void hook();
 
   const GitTarget target_;
@@ -169,6 +173,21 @@ void Probe::power_cut() {
          "git does not sync refs here: a power cut may roll a fence back; "
          "'git config core.fsync committed,loose-object,reference' in that repository mends it");
   }
+}
+
+void Probe::work_tree() {
+  const bool beside = os::exists(cat(url_, "/.git/HEAD"));
+  if (!beside && !os::exists(cat(url_, "/HEAD"))) return;
+  const Git there(beside ? cat(url_, "/.git") : url_);
+  const auto bare = there.run({"config", "--type=bool", "--get", "core.bare"});
+  const auto set = there.run({"config", "--get", "receive.denyCurrentBranch"});
+  if (!bare || !set || trim(bare->out) == "true") return;
+  constexpr std::string_view kInstead = "updateinstead";
+  const auto same = [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a + 32 : a) == b; };
+  if (!std::ranges::equal(trim(set->out), kInstead, same)) return;
+  tell(Level::Warn, "work tree",
+       "receive.denyCurrentBranch is updateInstead: git writes the server's files before it looks "
+       "at the fence, so that those of a late push stay there though its branch is refused");
 }
 
 void Probe::hook() {
