@@ -64,6 +64,19 @@ class GitOrphans : public LockWorld {
   bool gets_in() const {
     return wait_until([&] { return push().exit_code == 0; });
   }
+  // It stays, and that one is named. Another git of this machine may be named before it, and ends.
+  bool stays_because_of(pid_t pid) const {
+    const ino_t before = inode(lock());
+    bool stayed = true;
+    const bool named = wait_until([&] {
+      const Finished other = push();
+      stayed = stayed && other.exit_code != 0 && inode(lock()) == before;
+      return !stayed || other.err.find(cat("the git process ", pid,
+                                           ", which was there when it was first seen, is alive")) !=
+                            std::string::npos;
+    });
+    return stayed && named;
+  }
   // Programs of that name wait before they do what `only` says (a pattern of sh).
   Command held_in(const std::string& program, const std::string& only, const Barrier& barrier,
                   Command command) const {
