@@ -121,7 +121,7 @@ for round in 1 2 3; do
     case "$record" in *.by.*) ;; *) being_made "$record" && continue ;; esac
     # Where orphans are cleared, what stands there when its git is dead may be another's already.
     late=
-    [ ! -f "$record/late" ] || only_git || late=late
+    [ ! -f "$record/late" ] || ! not_only_git || late=late
     sh -c "$take" stint "$record" "$common" "$h_name" $late </dev/null
   done
 done

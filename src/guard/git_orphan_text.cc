@@ -22,7 +22,13 @@ constexpr std::string_view kLooking = R"HOOK(
 orphans=$common/stint/orphans
 # The operator's word: what writes refs here is git, on this machine, and seen in /proc from here.
 only_git() {
-  [ "$(git config --file "$common/config" --type=bool --get stint.onlygit 2>/dev/null)" = true ]
+  o_word=$(git config --file "$common/config" --type=bool --get stint.onlygit 2>/dev/null)
+  [ "$o_word" = true ]
+}
+# That it is not given: a setting that cannot be read is neither.
+not_only_git() {
+  o_word=$(git config --file "$common/config" --type=bool --get stint.onlygit 2>/dev/null)
+  case "$?.$o_word" in 1. | 0.false) ;; *) return 1 ;; esac
 }
 # Sets own: our receive-pack, which has locked nothing yet, and a 'git push' that runs it and waits:
 # that one locks when its server has ended. Who cannot see even his own in /proc, under a name by

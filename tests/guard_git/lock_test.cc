@@ -171,6 +171,27 @@ TEST_F(GitLocks, AreToldByWhoIsAliveAndWhoIsDead) {
   EXPECT_NE(told(alive).find(cat("held by the git ", me, ", which is alive")), std::string::npos);
 }
 
+// Where it cannot be read whether the word is given (ADR 0026), it counts as given.
+TEST_F(GitLocks, ThatWereLinkedLateStayWhereTheWordCannotBeRead) {
+  const std::string record = file(cat("stint/locks/", here(), ".4194303.1"));
+  const auto pushed = [&](const char* word) {
+    world.server_config("stint.onlygit", word);
+    fs::create_directories(record);
+    fs::create_directories(file("refs/tags"));
+    fs::remove(file("refs/tags/t"));
+    write_text(file("refs/tags/t.lock"), "");
+    fs::create_hard_link(file("refs/tags/t.lock"), cat(record, "/1"));
+    write_text(cat(record, "/late"), "1 refs/tags/t.lock\n");
+    write_text(cat(record, "/whole"), "");
+    const bool done = world.git(b, {"push", "origin", "HEAD:refs/tags/t"}).exit_code == 0;
+    fs::remove_all(file("stint/locks"));
+    fs::remove(file("refs/tags/t.lock"));
+    return done;
+  };
+  EXPECT_TRUE(pushed("false"));
+  EXPECT_FALSE(pushed("perhaps"));
+}
+
 // Nobody knows whose this one is: it stays, and who pushes is told so.
 TEST_F(GitLocks, ThatNobodyRecordedStayAndAreTold) {
   write_text(file("refs/heads/main.lock"), "");
