@@ -20,8 +20,13 @@ look() { # PID
   p_start=$1
 }
 # Sets h_boot and h_name: BOOT.PIDNS.TIMENS. Within one of these PID and START name one process.
+# BOOT~ where the repository is on a file system that other machines may have mounted as well.
 here() {
   { IFS= read -r h_boot </proc/sys/kernel/random/boot_id; } 2>/dev/null || return 1
+  case "$(stat -f -c %T "$common" 2>/dev/null)" in
+    ext2/ext3 | xfs | btrfs | f2fs | zfs | tmpfs) ;;
+    *) h_boot=$h_boot~ ;;
+  esac
   h_pids=$(readlink /proc/self/ns/pid) || return 1
   h_times=$(readlink /proc/self/ns/time 2>/dev/null) || h_times='[0]'
   h_pids=${h_pids#*'['} h_times=${h_times#*'['}
@@ -52,15 +57,12 @@ answerable() { # NAME
   case "$w_pid.$w_start" in .* | *. | *[!0-9.]*) return 1 ;; esac
 }
 # Of another life of this machine. A container may show any boot id: only the first namespace counts,
-# and only a file system that no other machine can have mounted.
+# and only a file system that no other machine can have mounted: as we see it, and as it was seen by
+# who wrote the name. What is on a disk here may be mounted over the network there.
 before_this_boot() {
-  case "$w_here" in *.4026531836.*) ;; *) return 1 ;; esac
-  case "$h_name" in *.4026531836.*) ;; *) return 1 ;; esac
-  [ "${w_here%%.*}" != "$h_boot" ] || return 1
-  case "$(stat -f -c %T "$common" 2>/dev/null)" in
-    ext2/ext3 | xfs | btrfs | f2fs | zfs | tmpfs) return 0 ;;
-  esac
-  return 1
+  case "$w_here" in *~.*) return 1 ;; *.4026531836.*) ;; *) return 1 ;; esac
+  case "$h_name" in *~.*) return 1 ;; *.4026531836.*) ;; *) return 1 ;; esac
+  [ "${w_here%%.*}" != "$h_boot" ]
 }
 # Sure to be dead. Where it cannot be known it counts as alive.
 is_dead() {

@@ -280,6 +280,13 @@ TEST_F(GitLocks, AreClearedOnlyWhereTheirProcessIsSureToBeDead) {
       {"of another pid namespace", cat(boot, ".1.", space("time"), ".", dead), false},
       {"of another time namespace", cat(boot, ".", space("pid"), ".1.", dead), false},
       {"of another boot", cat(other_boot, ".", alive), first},
+      {"of another boot, where it is mounted over the network",
+       cat("00000000-0000-4000-8000-000000000000~.", space("pid"), ".", space("time"), ".", dead),
+       false},
+      {"cleared by one of such a boot",
+       cat(here, ".", dead, ".by.00000000-0000-4000-8000-000000000000~.", space("pid"), ".",
+           space("time"), ".", dead),
+       false},
       {"of another boot, in a container", cat("0000.7.", space("time"), ".", dead), false},
       {"no name of ours", "garbage", false},
       {"no number", cat(here, ".x.1"), false},
@@ -310,6 +317,40 @@ TEST_F(GitLocks, AreClearedOnlyWhereTheirProcessIsSureToBeDead) {
     fs::remove(lock);
     fs::remove(file("refs/tags/t"));
   }
+}
+
+// What is on a disk here may be mounted over the network there: another boot that sees it so is
+// another machine, and may be alive. So who records says what it sees.
+// EVIDENCE-OF: G5
+TEST_F(GitLocks, AreRecordedWithWhatTheirMachineSeesOfTheFileSystem) {
+  const std::string seen = world.dir().file("seen");
+  before_hook(cat("ls ", world.repository(), "/stint/locks >>", seen, "\nexit 0\n"));
+  const auto recorded = [&](std::vector<std::string> words, const std::string& tag) {
+    Command push = world.git_command(b, {"push", "origin", cat("HEAD:refs/tags/", tag)});
+    push.argv.insert(push.argv.begin(), words.begin(), words.end());
+    const Finished done = run(push, Millis(60'000));
+    EXPECT_EQ(done.exit_code, 0) << done.err;
+    const std::string text = fs::exists(seen) ? read_text(seen) : "";
+    fs::remove(seen);
+    return text;
+  };
+  EXPECT_TRUE(recorded({}, "here").starts_with(cat(here(), ".")));
+  // Any file system that is not known to be one machine's alone.
+  for (const char* name : {"up", "work"}) fs::create_directories(world.dir().file(name));
+  const std::vector<std::string> over = {
+      "unshare",
+      "-m",
+      "sh",
+      "-c",
+      cat("mount -t overlay over -o lowerdir=", world.repository(),
+          ",upperdir=", world.dir().file("up"), ",workdir=", world.dir().file("work"), " ",
+          world.repository(), " && exec \"$@\""),
+      "sh"};
+  std::vector<std::string> probe = over;
+  probe.emplace_back("true");
+  if (run({.argv = probe, .cwd = "/"}).exit_code != 0)
+    GTEST_SKIP() << "nothing can be mounted here";
+  EXPECT_TRUE(recorded(over, "there").starts_with(cat(boot(), "~.")));
 }
 
 // The administrator removed the lock, and somebody made a new one of the same name.

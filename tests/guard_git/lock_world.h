@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -46,8 +47,14 @@ class LockWorld : public testing::Test {
     const std::string link = std::filesystem::read_symlink(cat("/proc/self/ns/", name)).string();
     return link.substr(link.find('[') + 1, link.size() - link.find('[') - 2);
   }
-  // BOOT.PIDNS.TIMENS
-  static std::string here() { return cat(boot(), ".", space("pid"), ".", space("time")); }
+  // BOOT.PIDNS.TIMENS, as the hooks write it here.
+  std::string here() const {
+    const std::string kind(
+        trim(run({.argv = {"stat", "-f", "-c", "%T", world.repository()}, .cwd = "/"}).out));
+    constexpr std::string_view kLocal[] = {"ext2/ext3", "xfs", "btrfs", "f2fs", "zfs", "tmpfs"};
+    const bool local = std::ranges::find(kLocal, kind) != std::end(kLocal);
+    return cat(boot(), local ? "." : "~.", space("pid"), ".", space("time"));
+  }
 
   GitWorld world;
 };
