@@ -138,8 +138,8 @@ Result<SealAnswer> seal_by_commit(const Git& git, const BranchPlace& place,
                                   const std::string& target, const SealRequest& request,
                                   api::Fences* fences) {
   PushEnd last;
-  bool unsure = false;  // the try before may have landed
-  const auto told = [&](const Error& error) { return unsure ? not_sealed(target, last) : error; };
+  std::optional<PushEnd> lost;  // may still land, whatever becomes of later tries
+  const auto told = [&](const Error& error) { return lost ? not_sealed(target, *lost) : error; };
   for (int i = 0; i < kMostTries; ++i) {
     auto tip = fetch_branch(git, place);
     if (!tip) return told(tip.error());
@@ -166,11 +166,11 @@ Result<SealAnswer> seal_by_commit(const Git& git, const BranchPlace& place,
     if (!end) return told(end.error());
     if (end->fate == PushFate::Landed) return SealAnswer(Sealed{});
     last = std::move(*end);
-    unsure = last.fate == PushFate::Unknown;
+    if (last.fate == PushFate::Unknown) lost = last;
     if (last.fate == PushFate::Unreached || last.fate == PushFate::Refused) break;
     os::pause_for(kBetweenTries * (i + 1));
   }
-  return not_sealed(target, last);
+  return not_sealed(target, lost ? *lost : last);
 }
 
 Result<GitPushed> push_unfenced(const GitPush& push, const std::string& oid, Refused warned) {

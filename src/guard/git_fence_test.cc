@@ -176,11 +176,32 @@ TEST(GitPorcelain, EveryAnswerOfGitIsToldApart) {
        PushFate::Unknown},
       {"", "fatal: the remote end hung up unexpectedly\n", 128, PushFate::Unknown},
       {"", "fatal: the receiving end does not support --atomic push\n", 128, PushFate::Unreached},
+      {"", "fatal: remote error: access denied or repository not exported: /r.git\n", 128,
+       PushFate::Unreached},
+      {"", "fatal: remote error: internal\n", 128, PushFate::Unknown},
       {"", "", 0, PushFate::Unknown},
       // The other side's hook may say anything, after the push has landed too.
       {"", "remote: curl: (7) Connection refused\nfatal: the remote end hung up unexpectedly\n",
        128, PushFate::Unknown},
       {"", "ssh: connect to host h port 22: Connection refused\n", 128, PushFate::Unreached},
+      // So may the user's pre-push hook, before it is sent.
+      {"", "psql: error: Connection refused\nfatal: the remote end hung up unexpectedly\n", 128,
+       PushFate::Unknown},
+      {"",
+       "fatal: unable to access 'u': Connection refused\nsend-pack: unexpected disconnect while "
+       "reading sideband packet\nfatal: the remote end hung up unexpectedly\n",
+       128, PushFate::Unknown},
+      {"",
+       "fatal: unable to access 'u': Connection refused\nfatal: read error: Connection reset by "
+       "peer\n",
+       128, PushFate::Unknown},
+      {"",
+       "fatal: the receiving end does not support --atomic push\nfatal: the remote end hung up "
+       "unexpectedly\n",
+       128, PushFate::Unreached},
+      // Sent on a connection that was kept, which died, and then on a new one, which was refused.
+      {"", "error: RPC failed; curl 7 Failed to connect to h port 80: Connection refused\n", 1,
+       PushFate::Unknown},
       // A curl failure after sending: git then says that all is well.
       {"Everything up-to-date\n", "error: RPC failed; HTTP 500\n", 1, PushFate::Unknown},
       {" \tY:refs/heads/main\ta..b\n", "", 0, PushFate::Unknown},

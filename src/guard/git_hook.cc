@@ -64,6 +64,20 @@ Result<std::string> add_fsync(const Git& git) {
   return value;
 }
 
+// A symbolic ref is not what is written: who pushes to the branch that it leads to would not be
+// asked for a fence.
+Status check_plain(const Git& git, const std::vector<std::string>& branches) {
+  for (const std::string& branch : branches) {
+    if (branch.ends_with('*')) continue;
+    auto leads_to = git.run({"symbolic-ref", "--quiet", branch});
+    if (!leads_to) return leads_to.error();
+    if (!leads_to->ok()) continue;
+    return invalid(cat(quoted(branch), " is a symbolic ref and leads to ",
+                       quoted(trim(leads_to->out)), ": guard that one. Nothing was changed"));
+  }
+  return {};
+}
+
 Result<bool> guard_branches(const Git& git, const HookOptions& options) {
   bool changed = false;
   auto now = git.run({"config", "--get-all", "stint.guarded"});
@@ -200,6 +214,7 @@ Result<HookFound> look_at_hook(const std::string& repository) {
 Result<HookInstalled> install_hook(const HookOptions& options) {
   auto place = find_place(options.repository);
   if (!place) return place.error();
+  if (auto ok = check_plain(place->git, options.branches); !ok) return ok.error();
   HookInstalled out;
   out.path = place->refuses.path;
   auto fsync = add_fsync(place->git);

@@ -20,7 +20,7 @@
 
 namespace stint::guard {
 
-constexpr std::string_view kHookVersion = "4";
+constexpr std::string_view kHookVersion = "5";
 
 struct HookOptions {
   std::string repository;             // the path of a repository: bare, or its .git

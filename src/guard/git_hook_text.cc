@@ -10,7 +10,7 @@ namespace {
 //   stint.fenceref  the prefix of fences; default refs/stint/fence/
 //   stint.descends  "NEW OLD", any number: generations that an operator has declared to follow
 constexpr std::string_view kRefusingHead = R"HOOK(#!/bin/sh
-# stint-guard-hook 4
+# stint-guard-hook 5
 # Refuses whatever would write to a guarded branch without a fence that is at least as high as the one
 # that stands, or would lower, force or delete a fence. Installed and removed by
 # 'stint guard install' and 'stint guard uninstall'; do not edit.
@@ -53,10 +53,18 @@ note_lock() { # PATH
     list=names
   echo "$count $1" >>"$record/$list"
 }
+receiving() {
+  case " $(tr '\0' ' ' <"/proc/$PPID/cmdline")" in
+    *' receive-pack '* | *[\ /]git-receive-pack\ *) ;;
+    *) return 1 ;;
+  esac
+}
 # Only locks that are sure to be our git's own: it names the ref, and what is in the lock is what it
 # writes. Who packs refs has not locked those that it names: what stands there is another's.
+# A receive-pack packs none, whoever has packed-refs locked, or was killed and left it so.
 record_locks() {
-  [ ! -e "$common/packed-refs.lock" ] && [ ! -f "$GIT_DIR/commondir" ] || return
+  [ ! -f "$GIT_DIR/commondir" ] || return
+  [ ! -e "$common/packed-refs.lock" ] || receiving || return
   read -r head <"$common/HEAD"
   while read -r old new ref; do
     case "$ref" in
@@ -227,8 +235,16 @@ while read -r old new ref; do
 done <<EOF
 $updates
 EOF
+symbolic() { # REF
+  [ -f "$common/$1" ] && read -r word <"$common/$1" || return 1
+  case "$word" in 'ref: '*) return 0 ;; esac
+  return 1
+}
 while read -r old new ref; do
   case "$ref" in '' | "$prefix"*) continue ;; esac
+  # git puts what it leads to in place after the fence: a newer one could be there by then.
+  [ -z "$fences" ] || [ "$ref" = HEAD ] || ! symbolic "$ref" ||
+    refuse "$ref is a symbolic ref: push to ${word#ref: } itself"
   while read -r pattern fence; do
     case "$ref" in $pattern) ;; *) continue ;; esac
     unchanged "$old" "$new" "$ref" && break

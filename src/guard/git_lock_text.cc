@@ -20,8 +20,13 @@ look() { # PID
   p_start=$1
 }
 # Sets h_boot and h_name: BOOT.PIDNS.TIMENS. Within one of these PID and START name one process.
+# BOOT~ where the repository is on a file system that other machines may have mounted as well.
 here() {
   { IFS= read -r h_boot </proc/sys/kernel/random/boot_id; } 2>/dev/null || return 1
+  case "$(stat -f -c %T "$common" 2>/dev/null)" in
+    ext2/ext3 | xfs | btrfs | f2fs | zfs | tmpfs) ;;
+    *) h_boot=$h_boot~ ;;
+  esac
   h_pids=$(readlink /proc/self/ns/pid) || return 1
   h_times=$(readlink /proc/self/ns/time 2>/dev/null) || h_times='[0]'
   h_pids=${h_pids#*'['} h_times=${h_times#*'['}
@@ -31,7 +36,7 @@ locks=$common/stint/locks
 )HOOK";
 
 constexpr std::string_view kClearingHead = R"HOOK(#!/bin/sh
-# stint-guard-hook 4
+# stint-guard-hook 5
 # Clears away the locks of git processes that were killed here, where it is sure that they are theirs:
 # else the next push would find them. Refuses nothing. Installed and removed by 'stint guard install'
 # and 'stint guard uninstall'; do not edit.
@@ -52,15 +57,12 @@ answerable() { # NAME
   case "$w_pid.$w_start" in .* | *. | *[!0-9.]*) return 1 ;; esac
 }
 # Of another life of this machine. A container may show any boot id: only the first namespace counts,
-# and only a file system that no other machine can have mounted.
+# and only a file system that no other machine can have mounted: as we see it, and as it was seen by
+# who wrote the name. What is on a disk here may be mounted over the network there.
 before_this_boot() {
-  case "$w_here" in *.4026531836.*) ;; *) return 1 ;; esac
-  case "$h_name" in *.4026531836.*) ;; *) return 1 ;; esac
-  [ "${w_here%%.*}" != "$h_boot" ] || return 1
-  case "$(stat -f -c %T "$common" 2>/dev/null)" in
-    ext2/ext3 | xfs | btrfs | f2fs | zfs | tmpfs) return 0 ;;
-  esac
-  return 1
+  case "$w_here" in *~.*) return 1 ;; *.4026531836.*) ;; *) return 1 ;; esac
+  case "$h_name" in *~.*) return 1 ;; *.4026531836.*) ;; *) return 1 ;; esac
+  [ "${w_here%%.*}" != "$h_boot" ]
 }
 # Sure to be dead. Where it cannot be known it counts as alive.
 is_dead() {
@@ -121,7 +123,7 @@ for round in 1 2 3; do
     case "$record" in *.by.*) ;; *) being_made "$record" && continue ;; esac
     # Where orphans are cleared, what stands there when its git is dead may be another's already.
     late=
-    [ ! -f "$record/late" ] || only_git || late=late
+    [ ! -f "$record/late" ] || ! not_only_git || late=late
     sh -c "$take" stint "$record" "$common" "$h_name" $late </dev/null
   done
 done
@@ -133,10 +135,16 @@ tell() { # LOCK
     [ "$link" -ef "$common/$1" ] || continue
     link=${link%/*}
     answerable "${link##*/}" || continue
-    if [ "$w_here" = "$h_name" ]; then
-      echo "stint: lock: $1 is held by the git process $w_pid, which is alive" >&2
-    else
+    of=$w_pid
+    if [ "$w_here" != "$h_name" ]; then
       echo "stint: lock: $1 is held by a git process of another machine or container" >&2
+    elif case "${link##*/}" in *.by.*) ;; *) false ;; esac; then
+      echo "stint: lock: $1 is being cleared away by the process $of" >&2
+    elif is_dead && being_made "$link"; then
+      echo "stint: lock: $1 was made by the git process $of, which is dead; it is cleared away" \
+        "once its hook, the process $w_pid, has ended" >&2
+    else
+      echo "stint: lock: $1 is held by the git process $of, which is alive" >&2
     fi
     return
   done

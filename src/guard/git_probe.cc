@@ -1,5 +1,7 @@
 #include "guard/git_probe.h"
 
+#include <algorithm>
+
 #include "base/text.h"
 #include "guard/git_guard.h"
 #include "guard/git_hook.h"
@@ -19,9 +21,10 @@ class Probe {
       : target_(std::move(target)), url_(std::move(url)), git_(std::move(git)) {}
 
   std::vector<CheckLine> run() {
-    if (capabilities() && scratch_fence()) {
+    if (capabilities() && scratch_fence() && branch()) {
       // What remains can only be seen beside the repository.
       power_cut();
+      work_tree();
       hook();
     }
     return std::move(findings_);
@@ -35,7 +38,9 @@ class Probe {
   std::string option(const std::string& key) const;
   bool capabilities();
   bool scratch_fence();
+  bool branch();
   void power_cut();
+  void work_tree();
   void hook();
 
   const GitTarget target_;
@@ -132,6 +137,20 @@ bool Probe::scratch_fence() {
   return good && refused;
 }
 
+bool Probe::branch() {
+  const GitRemote at(git_, {.remote = remote(), .url = url_, .ref = {}});
+  const auto leads_to = at.leads_to(target_.branch);
+  if (!leads_to) {
+    tell(Level::Fail, "branch", leads_to.error().message);
+    return false;
+  }
+  if (leads_to->empty()) return true;
+  tell(Level::Fail, "branch",
+       cat(target_.branch, " is a symbolic ref and leads to ", printable(*leads_to),
+           ", which the server would put in place after the fence; guard and push that one"));
+  return false;
+}
+
 std::string Probe::option(const std::string& key) const {
   auto end = Git(url_).run({"config", "--get", key});
   return end ? std::string(trim(end->out)) : std::string();
@@ -154,6 +173,21 @@ void Probe::power_cut() {
          "git does not sync refs here: a power cut may roll a fence back; "
          "'git config core.fsync committed,loose-object,reference' in that repository mends it");
   }
+}
+
+void Probe::work_tree() {
+  const bool beside = os::exists(cat(url_, "/.git/HEAD"));
+  if (!beside && !os::exists(cat(url_, "/HEAD"))) return;
+  const Git there(beside ? cat(url_, "/.git") : url_);
+  const auto bare = there.run({"config", "--type=bool", "--get", "core.bare"});
+  const auto set = there.run({"config", "--get", "receive.denyCurrentBranch"});
+  if (!bare || !set || trim(bare->out) == "true") return;
+  constexpr std::string_view kInstead = "updateinstead";
+  const auto same = [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a + 32 : a) == b; };
+  if (!std::ranges::equal(trim(set->out), kInstead, same)) return;
+  tell(Level::Warn, "work tree",
+       "receive.denyCurrentBranch is updateInstead: git writes the server's files before it looks "
+       "at the fence, so that those of a late push stay there though its branch is refused");
 }
 
 void Probe::hook() {

@@ -20,7 +20,8 @@ Pushing::Pushing(const GitPush& push, Here here)
                .ref = ref_,
                .scratch = false,
                .objects_in = here_.plain ? here_.git_dir : std::string(),
-               .look = push.target.look}) {
+               .look = push.target.look,
+               .branch = push.target.branch}) {
   out_.oid = here_.oid;
   out_.target = cat("git:", push.target.remote, push.target.named ? "/" : "#", push.target.branch);
 }
@@ -64,6 +65,13 @@ Status Pushing::stand() {
   auto read = remote_.read();
   if (!read) return read.error();
   standing_ = std::move(*read);
+  // The server puts what it leads to in place after the fence: a newer holder could seal and read
+  // between the two (ADR 0016). G5
+  if (!standing_.leads_to.empty()) {
+    return invalid(cat(quoted(push_.target.branch), " at ", quoted(push_.target.remote),
+                       " is a symbolic ref and leads to ", quoted(standing_.leads_to),
+                       ": push to that one itself. Nothing was changed"));
+  }
   if (!standing_.unreadable.empty()) return fault(standing_.unreadable);
   if (standing_.fence) {
     switch (is_ours(*standing_.fence, push_.pass)) {

@@ -16,6 +16,7 @@ bool nothing_was_sent(const std::string& talk) {
       "does not support --signed push",
       "does not support this repository's hash algorithm",
       "does not appear to be a git repository",
+      "remote error: access denied or repository not exported",
       "Could not read from remote repository",
       "unable to access '",
       "Could not resolve host",
@@ -29,16 +30,47 @@ bool nothing_was_sent(const std::string& talk) {
       "can't be combined with refspecs",
       "protocol '",
   };
-  // What the other side says ("remote: ...") may be anything, after the push has landed too.
-  return std::ranges::any_of(split(talk, '\n'), [&](std::string_view line) {
-    if (line.starts_with("remote:")) return false;
-    return std::ranges::any_of(kWords,
-                               [&](std::string_view w) { return line.find(w) != line.npos; });
+  // Only what git, or its ssh, gave up with counts. What the other side says ("remote: ...") and
+  // what the user's pre-push hook prints may be anything, also of a push that has landed.
+  const auto gave_up = [](std::string_view line) {
+    return line.starts_with("fatal: ") || line.starts_with("ssh: ");
+  };
+  const auto lines = split(talk, '\n');
+  // The server, which is left waiting, may say of itself that we hung up.
+  const bool unsupported = std::ranges::any_of(lines, [](std::string_view line) {
+    return line.starts_with("fatal: the receiving end does not support");
+  });
+  const bool sent = !unsupported && std::ranges::any_of(lines, [](std::string_view line) {
+    constexpr std::string_view kLost[] = {"send-pack: unexpected disconnect", "error: RPC failed",
+                                          "fatal: read error", "fatal: write error",
+                                          "fatal: the remote end hung up unexpectedly"};
+    return std::ranges::any_of(kLost, [&](std::string_view w) { return line.starts_with(w); });
+  });
+  return !sent && std::ranges::any_of(lines, [&](std::string_view line) {
+    return gave_up(line) && std::ranges::any_of(kWords, [&](std::string_view w) {
+             return line.find(w) != line.npos;
+           });
   });
 }
 
-std::string first_word(std::string_view text) {
-  return std::string(text.substr(0, text.find_first_of("\t \n")));
+constexpr std::string_view kLeadsTo = "ref: ";
+
+// From what the server answered. "refs/stint/x" also matches "refs/heads/refs/stint/x": only the
+// exact name counts.
+std::string oid_in(const std::vector<std::string>& lines, const std::string& ref) {
+  for (const std::string_view line : lines) {
+    if (line.ends_with(cat("\t", ref)) && !line.starts_with(kLeadsTo))
+      return std::string(line.substr(0, line.find('\t')));
+  }
+  return {};
+}
+
+std::string target_in(const std::vector<std::string>& lines, const std::string& ref) {
+  for (const std::string_view line : lines) {
+    if (line.starts_with(kLeadsTo) && line.ends_with(cat("\t", ref)))
+      return std::string(line.substr(kLeadsTo.size(), line.find('\t') - kLeadsTo.size()));
+  }
+  return {};
 }
 
 }  // namespace
@@ -146,17 +178,30 @@ void GitRemote::look_at(PushEnd& end, const std::vector<BranchUpdate>& refs,
   end.not_shown = true;
 }
 
-Result<std::string> GitRemote::oid_at_server(const std::string& ref) const {
-  auto end = git_.run({"ls-remote", "--", place_.url, ref});
+// The lines of the answer.
+Result<std::vector<std::string>> GitRemote::ask(const std::vector<std::string>& words) const {
+  std::vector<std::string> all = {"ls-remote", "--symref", "--", place_.url};
+  all.insert(all.end(), words.begin(), words.end());
+  auto end = git_.run(all);
   // A question that had to be cut off has changed nothing.
   if (!end && end.error().code == Code::UnknownOutcome) return unavailable(end.error().message);
   if (!end) return end.error();
   if (!end->ok()) return unavailable(git_words(end->talk)).during("asking the git server");
-  // "refs/stint/x" also matches "refs/heads/refs/stint/x": only the exact name counts.
-  for (const std::string_view line : split(end->out, '\n')) {
-    if (line.ends_with(cat("\t", ref))) return first_word(line);
-  }
-  return std::string();
+  std::vector<std::string> out;
+  for (const std::string_view line : split(end->out, '\n')) out.emplace_back(line);
+  return out;
+}
+
+Result<std::string> GitRemote::oid_at_server(const std::string& ref) const {
+  auto lines = ask({ref});
+  if (!lines) return lines.error();
+  return oid_in(*lines, ref);
+}
+
+Result<std::string> GitRemote::leads_to(const std::string& ref) const {
+  auto lines = ask({ref});
+  if (!lines) return lines.error();
+  return target_in(*lines, ref);
 }
 
 Result<bool> GitRemote::contains(const std::string& ref, const std::string& tip,
@@ -182,11 +227,18 @@ Result<RemoteFence> GitRemote::read() const {
   constexpr int kMostLooks = 5;  // it may move between the two questions
   std::string why;
   for (int i = 0; i < kMostLooks; ++i) {
-    auto oid = oid_at_server(place_.ref);
-    if (!oid) return oid.error();
-    if (oid->empty()) return RemoteFence{};
+    std::vector<std::string> refs = {place_.ref};
+    if (!place_.branch.empty()) refs.push_back(place_.branch);
+    const auto lines = ask(refs);
+    if (!lines) return lines.error();
+    const auto with_branch = [&](RemoteFence out) {
+      if (!place_.branch.empty()) out.leads_to = target_in(*lines, place_.branch);
+      return out;
+    };
+    const std::string oid = oid_in(*lines, place_.ref);
+    if (oid.empty()) return with_branch({});
     const GitObject kind = object_kind(place_.ref);
-    if (auto raw = object(*oid)) return parse(kind, *oid, std::move(*raw));
+    if (auto raw = object(oid)) return with_branch(parse(kind, oid, std::move(*raw)));
     std::vector<std::string> words = {"fetch", "--no-tags", "--quiet", "--no-write-fetch-head",
                                       "--refmap="};
     // Never in the user's own repository: it would become a shallow one.
@@ -198,13 +250,13 @@ Result<RemoteFence> GitRemote::read() const {
       fetched = git_.run(words);
     }
     if (!fetched) return fetched.error();
-    if (auto raw = object(*oid)) return parse(kind, *oid, std::move(*raw));
+    if (auto raw = object(oid)) return with_branch(parse(kind, oid, std::move(*raw)));
     why = git_words(fetched->talk);
     if (fetched->ok()) {
       auto again = oid_at_server(place_.ref);
-      if (again && *again == *oid)
-        return RemoteFence{
-            .oid = *oid, .fence = {}, .unreadable = "it is no fence of ours", .raw = {}};
+      if (again && *again == oid)
+        return with_branch(
+            {.oid = oid, .fence = {}, .unreadable = "it is no fence of ours", .raw = {}});
     }
   }
   return unavailable(why).during(cat("reading the fence ", place_.ref));

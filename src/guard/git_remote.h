@@ -17,6 +17,7 @@ struct RemoteFence {
   std::optional<GitFence> fence;  // empty: none, or unreadable
   std::string unreadable;         // why
   std::string raw;                // the object's own bytes
+  std::string leads_to = {};      // where Place::branch, a symbolic ref there, leads to
 };
 
 // A branch or tag to be pushed with the fence.
@@ -61,6 +62,7 @@ class GitRemote {
     bool scratch = false;
     std::string objects_in = {};  // the git directory where we may put objects; empty: git does
     GitLook look = GitLook::ByServer;
+    std::string branch = {};  // what will be pushed to; empty: read() does not look at it
   };
   GitRemote(Git git, Place place) : git_(std::move(git)), place_(std::move(place)) {}
 
@@ -69,6 +71,8 @@ class GitRemote {
 
   // Asks the server. Code::Unavailable: it could not be asked.
   Result<RemoteFence> read() const;
+  // What a ref of the server leads to; empty: it is no symbolic one, or the server does not tell.
+  Result<std::string> leads_to(const std::string& ref) const;
   // The object of a ref at the server; empty: there is none.
   Result<std::string> oid_at_server(const std::string& ref) const;
   // Whether `tip`, which stands at `ref` there, is `oid` or stands on it.
@@ -90,6 +94,7 @@ class GitRemote {
     std::string oid;
     std::string raw;
   };
+  Result<std::vector<std::string>> ask(const std::vector<std::string>& words) const;
   Result<Prepared> prepare(const PushPlan& plan) const;
   Result<std::string> object(const std::string& oid) const;
   Result<std::string> url() const;

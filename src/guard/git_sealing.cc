@@ -94,12 +94,11 @@ Refused refusal_at(const std::string& target, const RemoteFence& standing) {
 Result<SealAnswer> seal_at(const GitRemote& remote, const std::string& target,
                            const SealRequest& request, api::Fences* fences, RemoteFence* standing) {
   PushEnd last;
+  std::optional<PushEnd> lost;  // may still land, whatever becomes of later tries
+  const auto told = [&](const Error& error) { return lost ? not_sealed(target, *lost) : error; };
   for (int i = 0; i < kMostTries; ++i) {
     auto read = remote.read();
-    if (!read) {
-      if (last.fate == PushFate::Unknown && i > 0) return not_sealed(target, last);
-      return read.error();
-    }
+    if (!read) return told(read.error());
     if (!read->unreadable.empty() && !request.adopt) {
       return Error{Code::Failed,
                    cat(quoted(target), ": ", read->unreadable,
@@ -108,7 +107,7 @@ Result<SealAnswer> seal_at(const GitRemote& remote, const std::string& target,
     Refused why = refusal_at(target, *read);
     const auto fence = read->fence ? std::optional(read->fence->fence) : std::nullopt;
     auto decision = judge_seal(fence, request, fences, &why);
-    if (!decision) return decision.error();
+    if (!decision) return told(decision.error());
     if (decision->verdict != core::Verdict::Admitted) return SealAnswer(std::move(why));
     auto next = next_seal(*read, *decision, request, target);
     if (!next) return next.error();
@@ -118,11 +117,9 @@ Result<SealAnswer> seal_at(const GitRemote& remote, const std::string& target,
       return SealAnswer(Sealed{.already = i == 0});
     }
     auto end = remote.push({.expected = read->oid, .fence = **next, .limit = Git::kShort});
-    if (!end) {
-      if (last.fate == PushFate::Unknown && i > 0) return not_sealed(target, last);
-      return end.error();
-    }
+    if (!end) return told(end.error());
     last = std::move(*end);
+    if (last.fate == PushFate::Unknown) lost = last;
     if (last.fate == PushFate::Landed) {
       if (standing != nullptr) {
         *standing = {.oid = last.oid, .fence = **next, .unreadable = {}, .raw = last.raw};
@@ -132,7 +129,7 @@ Result<SealAnswer> seal_at(const GitRemote& remote, const std::string& target,
     if (last.fate == PushFate::Unreached || last.fate == PushFate::Refused) break;
     if (last.fate != PushFate::Moved) os::pause_for(kBetweenTries * (i + 1));
   }
-  return not_sealed(target, last);
+  return not_sealed(target, lost ? *lost : last);
 }
 
 Result<std::string> canonical_git_target(const std::string& words) {

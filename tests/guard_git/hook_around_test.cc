@@ -157,6 +157,20 @@ TEST_F(GitHookAround, ATagThatIsCalledLikeABranchIsNotTheBranch) {
   EXPECT_EQ(server({"for-each-ref", "refs/heads/new"}).out, "");
 }
 
+// An alias was guarded, and who pushed to the branch itself was asked for nothing.
+TEST_F(GitHookAround, ABranchThatLeadsToAnotherIsNotGuardedInItsPlace) {
+  ASSERT_EQ(server({"symbolic-ref", "refs/heads/alias", "refs/heads/main"}).exit_code, 0);
+  const Finished refused_one =
+      world.stint()({"guard", "install", world.repository(), "--branch", "alias"});
+  EXPECT_EQ(refused_one.exit_code, 2);
+  refused(refused_one, "leads to 'refs/heads/main': guard that one");
+  EXPECT_EQ(server({"config", "--get-all", "stint.guarded"}).out, "refs/heads/* *\n");
+  const Finished good = world.stint()({"guard", "install", world.repository(), "--branch", "main"});
+  EXPECT_EQ(good.exit_code, 0) << good.err;
+  // Guarded itself, it is not written through the alias either.
+  refused(world.git(a, {"push", "origin", "HEAD:refs/heads/alias"}), "is guarded");
+}
+
 // A hook that git does not run was told to protect.
 TEST_F(GitHookAround, TheCheckTellsWhetherGitRunsIt) {
   const std::string path = world.repository() + "/hooks/reference-transaction";

@@ -10,7 +10,7 @@
 
 #include "base/text.h"
 #include "guard/git_hook.h"
-#include "tests/guard_git/git_world.h"
+#include "tests/guard_git/lock_world.h"
 #include "tests/support/slice.h"
 
 namespace stint::test {
@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class GitLocks : public testing::Test {
+class GitLocks : public LockWorld {
  protected:
   void SetUp() override {
     const auto done =
@@ -29,26 +29,12 @@ class GitLocks : public testing::Test {
     grant = world.take("a");
     ASSERT_EQ(world.push(a, grant).exit_code, 0);
   }
-  std::string file(const std::string& name) const { return cat(world.repository(), "/", name); }
   std::vector<std::string> locks() const {
     std::vector<std::string> out;
     for (const auto& entry : fs::recursive_directory_iterator(world.repository())) {
       if (entry.path().extension() == ".lock") out.push_back(entry.path());
     }
     return out;
-  }
-  // Names of the records that stand.
-  std::vector<std::string> records() const {
-    std::vector<std::string> out;
-    std::error_code none;
-    for (const auto& entry : fs::directory_iterator(file("stint/locks"), none))
-      out.push_back(entry.path().filename());
-    return out;
-  }
-  static pid_t process_of(const std::string& record) {
-    const auto parts = split(record, '.');
-    return parts.size() < 5 ? 0
-                            : static_cast<pid_t>(parse_digits(parts[parts.size() - 2]).value_or(0));
   }
   void before_hook(const std::string& script) const {
     world.server_hook("reference-transaction.before-stint", script);
@@ -71,7 +57,6 @@ class GitLocks : public testing::Test {
     barrier.let_go();
   }
 
-  GitWorld world;
   std::string a;
   std::string b;
   Grant grant;
@@ -141,6 +126,70 @@ TEST_F(GitLocks, OfALocalUpdateAreLeftAloneWhileItLives) {
   EXPECT_TRUE(fs::exists(file("refs/tags/t.lock")));
   const Finished then = world.git(b, {"push", "origin", "HEAD:refs/tags/t"});
   EXPECT_EQ(then.exit_code, 0) << then.err;
+}
+
+// A gc that was killed left packed-refs locked: from then on nobody's locks were recorded.
+// EVIDENCE-OF: G5
+TEST_F(GitLocks, AreRecordedAlsoWhilePackedRefsIsLocked) {
+  write_text(file("packed-refs.lock"), "");
+  const Barrier barrier(world.dir().file("barrier"));
+  const auto held = held_push(barrier);
+  EXPECT_EQ(locks().size(), 4U) << "branch, fence, HEAD and packed-refs";
+  const Grant next = world.take("b");
+  ASSERT_NO_FATAL_FAILURE(kill_held(barrier));
+  const auto sealed = world.seal(next);
+  ASSERT_TRUE(sealed) << sealed.error().message;
+  EXPECT_EQ(locks(), std::vector{file("packed-refs.lock")});
+  ASSERT_TRUE(held->wait(Millis(60'000)));
+}
+
+// A dead git was told as alive while its hook lived, and who clears up as a git.
+TEST_F(GitLocks, AreToldByWhoIsAliveAndWhoIsDead) {
+  const std::string dead = "4194303.1";
+  const std::string alive = cat(::getpid(), ".", start_of(::getpid()));
+  const auto told = [&](const std::string& name) {
+    const std::string record = file(cat("stint/locks/", here(), ".", name));
+    fs::create_directories(record);
+    fs::create_directories(file("refs/tags"));
+    write_text(file("refs/tags/t.lock"), "");
+    fs::create_hard_link(file("refs/tags/t.lock"), cat(record, "/1"));
+    write_text(cat(record, "/names"), "1 refs/tags/t.lock\n");
+    write_text(cat(record, "/hook"), cat(::getpid(), " ", start_of(::getpid()), "\n"));
+    const Finished pushed = world.git(b, {"push", "origin", "HEAD:refs/tags/t"});
+    EXPECT_NE(pushed.exit_code, 0);
+    fs::remove_all(file("stint/locks"));
+    fs::remove(file("refs/tags/t.lock"));
+    return pushed.err;
+  };
+  const std::string me = cat("process ", ::getpid());
+  EXPECT_NE(told(dead).find(cat("made by the git process 4194303, which is dead; it is cleared "
+                                "away once its hook, the ",
+                                me)),
+            std::string::npos);
+  EXPECT_NE(told(cat(dead, ".by.", here(), ".", alive)).find(cat("cleared away by the ", me)),
+            std::string::npos);
+  EXPECT_NE(told(alive).find(cat("held by the git ", me, ", which is alive")), std::string::npos);
+}
+
+// Where it cannot be read whether the word is given (ADR 0026), it counts as given.
+TEST_F(GitLocks, ThatWereLinkedLateStayWhereTheWordCannotBeRead) {
+  const std::string record = file(cat("stint/locks/", here(), ".4194303.1"));
+  const auto pushed = [&](const char* word) {
+    world.server_config("stint.onlygit", word);
+    fs::create_directories(record);
+    fs::create_directories(file("refs/tags"));
+    fs::remove(file("refs/tags/t"));
+    write_text(file("refs/tags/t.lock"), "");
+    fs::create_hard_link(file("refs/tags/t.lock"), cat(record, "/1"));
+    write_text(cat(record, "/late"), "1 refs/tags/t.lock\n");
+    write_text(cat(record, "/whole"), "");
+    const bool done = world.git(b, {"push", "origin", "HEAD:refs/tags/t"}).exit_code == 0;
+    fs::remove_all(file("stint/locks"));
+    fs::remove(file("refs/tags/t.lock"));
+    return done;
+  };
+  EXPECT_TRUE(pushed("false"));
+  EXPECT_FALSE(pushed("perhaps"));
 }
 
 // Nobody knows whose this one is: it stays, and who pushes is told so.
@@ -214,15 +263,9 @@ struct Line {
 // Every way in which a record can name its process.
 // EVIDENCE-OF: G5
 TEST_F(GitLocks, AreClearedOnlyWhereTheirProcessIsSureToBeDead) {
-  const auto text = [](const std::string& path) { return std::string(trim(read_text(path))); };
-  const auto space = [](const char* name) {
-    const std::string link = fs::read_symlink(cat("/proc/self/ns/", name)).string();
-    return link.substr(link.find('[') + 1, link.size() - link.find('[') - 2);
-  };
-  const std::string stat = text("/proc/self/stat");
-  const std::string start(split(stat.substr(stat.rfind(") ") + 2), ' ').at(19));
-  const std::string boot = text("/proc/sys/kernel/random/boot_id");
-  const std::string here = cat(boot, ".", space("pid"), ".", space("time"));
+  const std::string start = start_of(::getpid());
+  const std::string boot = LockWorld::boot();
+  const std::string here = LockWorld::here();
   const std::string alive = cat(::getpid(), ".", start);
   const std::string dead = cat("4194303.", start);  // pid_max is at most 4194304
   ASSERT_NE(::kill(4194303, 0), 0);
@@ -237,6 +280,13 @@ TEST_F(GitLocks, AreClearedOnlyWhereTheirProcessIsSureToBeDead) {
       {"of another pid namespace", cat(boot, ".1.", space("time"), ".", dead), false},
       {"of another time namespace", cat(boot, ".", space("pid"), ".1.", dead), false},
       {"of another boot", cat(other_boot, ".", alive), first},
+      {"of another boot, where it is mounted over the network",
+       cat("00000000-0000-4000-8000-000000000000~.", space("pid"), ".", space("time"), ".", dead),
+       false},
+      {"cleared by one of such a boot",
+       cat(here, ".", dead, ".by.00000000-0000-4000-8000-000000000000~.", space("pid"), ".",
+           space("time"), ".", dead),
+       false},
       {"of another boot, in a container", cat("0000.7.", space("time"), ".", dead), false},
       {"no name of ours", "garbage", false},
       {"no number", cat(here, ".x.1"), false},
@@ -267,6 +317,40 @@ TEST_F(GitLocks, AreClearedOnlyWhereTheirProcessIsSureToBeDead) {
     fs::remove(lock);
     fs::remove(file("refs/tags/t"));
   }
+}
+
+// What is on a disk here may be mounted over the network there: another boot that sees it so is
+// another machine, and may be alive. So who records says what it sees.
+// EVIDENCE-OF: G5
+TEST_F(GitLocks, AreRecordedWithWhatTheirMachineSeesOfTheFileSystem) {
+  const std::string seen = world.dir().file("seen");
+  before_hook(cat("ls ", world.repository(), "/stint/locks >>", seen, "\nexit 0\n"));
+  const auto recorded = [&](std::vector<std::string> words, const std::string& tag) {
+    Command push = world.git_command(b, {"push", "origin", cat("HEAD:refs/tags/", tag)});
+    push.argv.insert(push.argv.begin(), words.begin(), words.end());
+    const Finished done = run(push, Millis(60'000));
+    EXPECT_EQ(done.exit_code, 0) << done.err;
+    const std::string text = fs::exists(seen) ? read_text(seen) : "";
+    fs::remove(seen);
+    return text;
+  };
+  EXPECT_TRUE(recorded({}, "here").starts_with(cat(here(), ".")));
+  // Any file system that is not known to be one machine's alone.
+  for (const char* name : {"up", "work"}) fs::create_directories(world.dir().file(name));
+  const std::vector<std::string> over = {
+      "unshare",
+      "-m",
+      "sh",
+      "-c",
+      cat("mount -t overlay over -o lowerdir=", world.repository(),
+          ",upperdir=", world.dir().file("up"), ",workdir=", world.dir().file("work"), " ",
+          world.repository(), " && exec \"$@\""),
+      "sh"};
+  std::vector<std::string> probe = over;
+  probe.emplace_back("true");
+  if (run({.argv = probe, .cwd = "/"}).exit_code != 0)
+    GTEST_SKIP() << "nothing can be mounted here";
+  EXPECT_TRUE(recorded(over, "there").starts_with(cat(boot(), "~.")));
 }
 
 // The administrator removed the lock, and somebody made a new one of the same name.

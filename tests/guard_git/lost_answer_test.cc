@@ -49,6 +49,16 @@ TEST_F(LostAnswer, OfAPushThatLandedIsFoundOut) {
   EXPECT_EQ(world.main(), world.head(a));
 }
 
+// What the user's pre-push hook prints was taken for git's own word that nothing had been sent: a
+// push that had landed was told as "not reached, nothing was changed".
+TEST_F(LostAnswer, IsOneWhateverTheUsersHookHasPrinted) {
+  world.hook(a, "pre-push", "echo \"fatal: unable to access 'x': Connection refused\" >&2");
+  proxy->cut_one_reply_after(1);
+  const Finished done = push_once_hurt([&] { return proxy->counts().dropped_replies > 0; });
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_EQ(world.main(), world.head(a));
+}
+
 TEST_F(LostAnswer, OfAPushThatNeverArrivedIsMadeSureOf) {
   const std::string main = world.main();
   const std::string fence = world.fence();
@@ -70,6 +80,40 @@ TEST_F(LostAnswer, StaysUnknownWhileTheServerCannotBeAsked) {
   const auto end = pushing.wait(Millis(60'000));
   ASSERT_TRUE(end);
   EXPECT_EQ(end->code, 14) << pushing.err();
+}
+
+// The first try of a seal gets no answer and goes on at the server; the second is not let in. That
+// was told as "not sealed" (69), and the seal came after it.
+TEST(LostSeal, StaysUnknownWhateverBecomesOfTheNextTry) {
+  for (const std::string& more : {std::string(), std::string(";fallback=seal-commit")}) {
+    SCOPED_TRACE(more);
+    GitWorld world{Transport::Ssh};
+    const Grant grant = world.take("a");
+    const Barrier inside(world.dir().file("inside"));
+    const std::string once = world.dir().file("once");
+    world.server_hook("pre-receive", inside.script());
+    write_text(once, "");
+    // Of the first nothing comes back but what the server says before it is asked.
+    write_text(
+        world.dir().file("ssh"),
+        cat("#!/bin/sh\nfor last; do :; done\ncase \"$last\" in *receive-pack*) ;; *) exec sh "
+            "-c \"$last\" ;; esac\nrm ",
+            once, " 2>/dev/null || exit 1\nsize=$(git receive-pack --advertise-refs ",
+            world.repository(),
+            " </dev/null | wc -c)\nexec 3<&0\nsh -c \"$last\" <&3 2>/dev/null | head -c $size "
+            "2>/dev/null &\nexit 0\n"));
+    world.server_config("receive.keepAlive", "0");  // it must not notice that nobody listens
+    inside.arm();
+    const std::string main = world.main();
+    const auto sealed = world.seal(grant, false, more);
+    ASSERT_FALSE(sealed);
+    EXPECT_EQ(sealed.error().code, Code::UnknownOutcome) << sealed.error().message;
+    EXPECT_TRUE(wait_until([&] { return inside.arrived(); }));
+    EXPECT_TRUE(world.fence().empty() && world.main() == main);
+    inside.let_go();
+    EXPECT_TRUE(wait_until([&] { return !world.fence().empty() || world.main() != main; }))
+        << "the play was not met";
+  }
 }
 
 // The server is killed between its two renames: the branch is written, the fence is not moved.

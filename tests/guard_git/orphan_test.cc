@@ -2,7 +2,6 @@
 // refs: cleared once no git process is left that can have made them (ADR 0026).
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,95 +10,12 @@
 #include "base/text.h"
 #include "guard/git_hook.h"
 #include "guard/git_probe.h"
-#include "tests/guard_git/git_world.h"
+#include "tests/guard_git/orphan_world.h"
 
 namespace stint::test {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr const char* kLock = "refs/tags/t.lock";
-
-class GitOrphans : public testing::Test {
- protected:
-  void SetUp() override {
-    ASSERT_TRUE(guard::install_hook({.repository = world.repository(),
-                                     .branches = {"refs/heads/*"},
-                                     .fence = {},
-                                     .only_git = true}));
-    // A shell that is called git, and does what the file says that its first word names.
-    fs::create_directories(world.dir().file("shells"));
-    fs::copy_file("/bin/sh", world.dir().file("shells/git"));
-    fs::create_directories(file("refs/tags"));
-  }
-  void TearDown() override { write_text(world.dir().file("end"), ""); }
-
-  std::string file(const std::string& name) const { return cat(world.repository(), "/", name); }
-  std::string lock() const { return file(kLock); }
-  ino_t inode(const std::string& path) const {
-    struct stat there = {};
-    return ::stat(path.c_str(), &there) == 0 ? there.st_ino : 0;
-  }
-  ino_t leave_lock() const {
-    write_text(lock(), "");
-    return inode(lock());
-  }
-  std::vector<std::string> looks() const {
-    std::vector<std::string> out;
-    std::error_code none;
-    for (const auto& entry : fs::directory_iterator(file("stint/orphans"), none))
-      out.push_back(entry.path());
-    return out;
-  }
-  std::vector<std::string> records() const {
-    std::vector<std::string> out;
-    std::error_code none;
-    for (const auto& entry : fs::directory_iterator(file("stint/locks"), none))
-      out.push_back(entry.path().filename());
-    return out;
-  }
-  // A process that is called git and runs `word` in `folder` until it is ended.
-  std::unique_ptr<Child> git_called(const std::string& word, const std::string& folder) const {
-    write_text(cat(folder, "/", word), cat("echo >", world.dir().file("begun"), "\nwhile [ ! -e ",
-                                           world.dir().file("end"), " ]; do sleep 0.02; done\n"));
-    fs::remove(world.dir().file("begun"));
-    auto out = std::make_unique<Child>(Command{
-        .argv = {world.dir().file("shells/git"), word}, .cwd = folder, .die_with_parent = true});
-    EXPECT_TRUE(wait_until([&] { return fs::exists(world.dir().file("begun")); }));
-    return out;
-  }
-  std::unique_ptr<Child> git_called(const std::string& word) const {
-    return git_called(word, world.dir().path());
-  }
-  Command push_command() const {
-    return world.git_command(a, {"push", "origin", "HEAD:refs/tags/t"});
-  }
-  Finished push() const { return run(push_command()); }
-  // Other git processes of this machine may be at work for a while.
-  bool gets_in() const {
-    return wait_until([&] { return push().exit_code == 0; });
-  }
-  // Programs of that name wait before they do what `only` says (a pattern of sh).
-  Command held_in(const std::string& program, const std::string& only, const Barrier& barrier,
-                  Command command) const {
-    const std::string tools = world.dir().file(cat("tools-", program));
-    fs::create_directories(tools);
-    const std::string real = find_program(program);
-    write_text(cat(tools, "/", program),
-               cat("#!/bin/sh\ncase \"$*\" in ", only, ")\n(", barrier.script(),
-                   ")\n;; esac\nexec ", real, " \"$@\"\n"));
-    EXPECT_EQ(::chmod(cat(tools, "/", program).c_str(), 0755), 0);
-    command.env.emplace_back("PATH", cat(tools, ":", std::getenv("PATH")));
-    return command;
-  }
-  static std::string name_of(pid_t pid) {
-    const std::string stat = read_text(cat("/proc/", pid, "/stat"));
-    return cat(pid, " ", split(stat.substr(stat.rfind(") ") + 2), ' ').at(19));
-  }
-
-  GitWorld world;
-  std::string a = world.clone("a");
-};
 
 // EVIDENCE-OF: G5
 TEST_F(GitOrphans, OfNobodyAreClearedByTheNextPush) {
@@ -129,15 +45,7 @@ TEST_F(GitOrphans, OfAGitThatIsOnlyStoppedStayUntilItIsDead) {
   const auto pid = static_cast<pid_t>(parse_digits(trim(read_text(number))).value_or(0));
   ASSERT_GT(pid, 1);
   ASSERT_EQ(::kill(pid, SIGSTOP), 0);
-  const ino_t before = inode(lock());
-  for (int i = 0; i < 2; ++i) {
-    const Finished other = push();
-    EXPECT_NE(other.exit_code, 0);
-    EXPECT_NE(other.err.find(cat("the git process ", pid, ", which was there when it was first")),
-              std::string::npos)
-        << other.err;
-    EXPECT_EQ(inode(lock()), before);
-  }
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(stays_because_of(pid));
   ASSERT_EQ(::kill(pid, SIGKILL), 0);
   EXPECT_TRUE(gets_in());
   EXPECT_EQ(world.at("refs/tags/t"), world.head(a));
@@ -147,17 +55,12 @@ TEST_F(GitOrphans, OfAGitThatIsOnlyStoppedStayUntilItIsDead) {
 TEST_F(GitOrphans, StayWhileAGitLivesThatMayHaveMadeThem) {
   for (const char* word : {"gc", "pack-refs", "update-ref", "fetch", "receive-pack"}) {
     SCOPED_TRACE(word);
-    const ino_t before = leave_lock();
+    leave_lock();
     // A receive-pack goes to its repository before it locks anything.
     const auto child = std::string_view(word) == "receive-pack"
                            ? git_called(word, world.repository())
                            : git_called(word);
-    const Finished other = push();
-    EXPECT_NE(other.exit_code, 0);
-    EXPECT_NE(other.err.find(cat("the git process ", child->pid(), ", which was there")),
-              std::string::npos)
-        << other.err;
-    EXPECT_EQ(inode(lock()), before);
+    EXPECT_TRUE(stays_because_of(child->pid()));
     child->signal(SIGKILL);
     EXPECT_TRUE(gets_in());
     fs::remove(file("refs/tags/t"));
@@ -200,17 +103,14 @@ TEST_F(GitOrphans, AreClearedByOneAtATime) {
   for (const bool killed : {true, false}) {
     SCOPED_TRACE(killed);
     const ino_t before = leave_lock();
-    removing.arm();
-    std::unique_ptr<Child> slow;
-    ASSERT_TRUE(wait_until([&] {
-      if (!slow || !slow->running()) slow = std::make_unique<Child>(slowly);
-      return wait_until([&] { return removing.arrived() || !slow->running(); }) &&
-             removing.arrived();
-    }));
+    const auto slow = held_at(removing, slowly);
+    ASSERT_TRUE(removing.arrived());
     std::string right;
     for (const std::string& look : looks()) {
       for (const auto& entry : fs::directory_iterator(look)) {
-        if (entry.path().filename().string().starts_with("right.by.")) right = entry.path();
+        if (entry.path().filename().string().starts_with("right.") &&
+            entry.path().filename().string().find(".by.") != std::string::npos)
+          right = entry.path();
       }
     }
     ASSERT_NE(right, "");
@@ -222,8 +122,7 @@ TEST_F(GitOrphans, AreClearedByOneAtATime) {
     EXPECT_EQ(looks().size(), 1U);
     EXPECT_TRUE(fs::exists(right));
     if (killed) {
-      const auto parts = split(right, '.');
-      const auto pid = static_cast<pid_t>(parse_digits(parts.at(parts.size() - 2)).value_or(0));
+      const pid_t pid = process_of(right);
       ASSERT_GT(pid, 1);
       ASSERT_EQ(::kill(pid, SIGKILL), 0);
       removing.let_go();
@@ -243,14 +142,10 @@ TEST_F(GitOrphans, AreClearedByOneAtATime) {
 // EVIDENCE-OF: G5
 TEST_F(GitOrphans, OfTheSameNameAndAnotherFileStay) {
   const Barrier taking(world.dir().file("taking"));
-  const Command slowly = held_in("mv", "*right.by.*", taking, push_command());
+  const Command slowly = held_in("mv", "*right.*by.*", taking, push_command());
   leave_lock();
-  taking.arm();
-  std::unique_ptr<Child> slow;
-  ASSERT_TRUE(wait_until([&] {
-    if (!slow || !slow->running()) slow = std::make_unique<Child>(slowly);
-    return wait_until([&] { return taking.arrived() || !slow->running(); }) && taking.arrived();
-  }));
+  const auto slow = held_at(taking, slowly);
+  ASSERT_TRUE(taking.arrived());
   fs::remove(lock());
   const ino_t another = leave_lock();
   taking.let_go();
@@ -262,14 +157,10 @@ TEST_F(GitOrphans, OfTheSameNameAndAnotherFileStay) {
 // EVIDENCE-OF: G5
 TEST_F(GitOrphans, ThatAreRecordedAreLeftToTheirRecord) {
   const Barrier taking(world.dir().file("taking"));
-  const Command slowly = held_in("mv", "*right.by.*", taking, push_command());
+  const Command slowly = held_in("mv", "*right.*by.*", taking, push_command());
   const ino_t before = leave_lock();
-  taking.arm();
-  std::unique_ptr<Child> slow;
-  ASSERT_TRUE(wait_until([&] {
-    if (!slow || !slow->running()) slow = std::make_unique<Child>(slowly);
-    return wait_until([&] { return taking.arrived() || !slow->running(); }) && taking.arrived();
-  }));
+  const auto slow = held_at(taking, slowly);
+  ASSERT_TRUE(taking.arrived());
   fs::create_directories(file("stint/locks/x"));
   fs::create_hard_link(lock(), file("stint/locks/x/1"));
   taking.let_go();
@@ -293,16 +184,11 @@ TEST_F(GitOrphans, AHookThatOutlivesItsGitDoesNotRecordWhatIsAnothers) {
   ASSERT_TRUE(wait_until([&] { return linking.arrived(); })) << first.err();
   ASSERT_EQ(records().size(), 1U);
   const std::string record = records().front();
-  const auto parts = split(record, '.');
-  const auto pid = static_cast<pid_t>(parse_digits(parts.at(parts.size() - 2)).value_or(0));
+  const pid_t pid = process_of(record);
   ASSERT_GT(pid, 1);
   ASSERT_EQ(::kill(pid, SIGKILL), 0);
-  inside.arm();
-  std::unique_ptr<Child> second;
-  ASSERT_TRUE(wait_until([&] {
-    if (!second || !second->running()) second = std::make_unique<Child>(push_command());
-    return wait_until([&] { return inside.arrived() || !second->running(); }) && inside.arrived();
-  }));
+  const auto second = held_at(inside, push_command());
+  ASSERT_TRUE(inside.arrived());
   const ino_t of_second = inode(lock());
   ASSERT_NE(of_second, 0U);
   linking.let_go();
@@ -329,13 +215,9 @@ struct Look {
 // Every way in which a look can be found.
 // EVIDENCE-OF: G5
 TEST_F(GitOrphans, AreClearedOnlyWhereTheLookSaysSo) {
-  const auto space = [](const char* name) {
-    const std::string link = fs::read_symlink(cat("/proc/self/ns/", name)).string();
-    return link.substr(link.find('[') + 1, link.size() - link.find('[') - 2);
-  };
-  const std::string boot(trim(read_text("/proc/sys/kernel/random/boot_id")));
-  const std::string here = cat(boot, ".", space("pid"), ".", space("time"));
-  const std::string alive = name_of(::getpid());
+  const std::string boot = LockWorld::boot();
+  const std::string here = LockWorld::here();
+  const std::string alive = cat(::getpid(), " ", start_of(::getpid()));
   std::string dotted = alive;
   std::ranges::replace(dotted, ' ', '.');
   const std::string dead = "4194303 1";  // pid_max is at most 4194304

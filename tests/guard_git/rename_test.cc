@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/text.h"
+#include "guard/git_hook.h"
 #include "tests/guard_git/git_world.h"
 
 namespace stint::test {
@@ -89,6 +90,68 @@ TEST_F(BetweenTheRenames, AFenceBeforeTheBranchesLetsAnOlderWriteAppearAfterTheS
   ASSERT_TRUE(end);
   EXPECT_EQ(world.at(fence), two);
   EXPECT_EQ(world.main(), late);  // the hole
+}
+
+// git puts what a symbolic ref leads to in place last, whatever it is called: the same hole. So who
+// pushes is refused, by the program and by the hook, and the check tells it.
+// EVIDENCE-OF: G5
+TEST_F(BetweenTheRenames, ABranchThatLeadsToAnotherIsNotPushedTo) {
+  const auto server = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), {"--git-dir", world.repository()});
+    return world.git(a, std::move(words));
+  };
+  ASSERT_EQ(server({"symbolic-ref", "refs/heads/alias", "refs/heads/main"}).exit_code, 0);
+  const std::string fence = "refs/stint/fence/r";
+  const std::string zero = blob("0");
+  const std::string one = blob("1");
+  const std::string two = blob("2");
+  ASSERT_EQ(run(raw_push(a, fence, "", {cat(zero, ":", fence)})).exit_code, 0);
+  const std::string b = world.clone("b");
+  world.git(b, {"hash-object", "-w", world.dir().file("text")});
+  const std::string old = world.main();
+  world.commit(a, "late");
+  hold_up(a, 2);
+  Child older(raw_push(a, fence, zero, {cat(one, ":", fence), "HEAD:refs/heads/alias"}));
+  ASSERT_TRUE(wait_until([&] { return world.at(fence) == one; }, Millis(20'000))) << older.err();
+  ASSERT_EQ(run(raw_push(b, fence, one, {cat(two, ":", fence)})).exit_code, 0);
+  ASSERT_EQ(world.main(), old) << "the server was not held up for long enough";
+  ASSERT_TRUE(older.wait(Millis(60'000)));
+  ASSERT_EQ(world.main(), world.head(a)) << "the hole";
+
+  ASSERT_EQ(server({"update-ref", "-d", fence}).exit_code, 0);
+  world.git(a, {"config", "--unset", "remote.origin.receivepack"});
+  const Grant grant = world.take("a");
+  const std::string main = world.main();
+  world.commit(a, "more");
+  const Finished refused = world.push(a, grant, {"origin", "main:alias"});
+  EXPECT_EQ(refused.exit_code, 2) << refused.err;
+  EXPECT_NE(refused.err.find("leads to 'refs/heads/main'"), std::string::npos) << refused.err;
+  EXPECT_EQ(world.main(), main);
+  EXPECT_EQ(world.fence(), "");
+  const auto checked = world.stint()({"guard", "check", cat("git:", world.url(), "#alias")});
+  EXPECT_NE(checked.exit_code, 0);
+  EXPECT_NE(cat(checked.out, checked.err).find("leads to refs/heads/main"), std::string::npos)
+      << checked.out << checked.err;
+  ASSERT_EQ(world.push(a, grant).exit_code, 0);
+}
+
+TEST_F(BetweenTheRenames, TheHookRefusesABranchThatLeadsToAnother) {
+  const Grant grant = world.take("a");
+  ASSERT_EQ(world.push(a, grant).exit_code, 0);
+  ASSERT_TRUE(guard::install_hook({.repository = world.repository(), .branches = {}, .fence = {}}));
+  const std::string main = world.main();
+  // The hint of the first push stands for the look at it.
+  world.commit(a, "more");
+  ASSERT_EQ(world.push(a, grant, {"origin", "main:alias"}).exit_code, 0);
+  ASSERT_EQ(world
+                .git(a, {"--git-dir", world.repository(), "symbolic-ref", "refs/heads/alias",
+                         "refs/heads/main"})
+                .exit_code,
+            0);
+  const Finished refused = world.push(a, grant, {"origin", "main:alias"});
+  EXPECT_EQ(refused.exit_code, 13) << refused.err;
+  EXPECT_NE(refused.err.find("push to refs/heads/main itself"), std::string::npos) << refused.err;
+  EXPECT_EQ(world.main(), main);
 }
 
 }  // namespace

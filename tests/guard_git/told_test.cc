@@ -30,6 +30,25 @@ TEST(GitTold, TheUsersHookIsNoLostAnswer) {
   EXPECT_EQ(world.push(a, grant).exit_code, 0);
 }
 
+// Who may read and not push: over git:// that was "no answer" (14), after all tries.
+TEST(GitTold, AServerThatTakesNoPushesIsNoLostAnswer) {
+  for (const Transport transport : {Transport::Daemon, Transport::Http}) {
+    SCOPED_TRACE(word(transport));
+    GitWorld world(transport);
+    const std::string a = world.clone("a");
+    const std::string main = world.main();
+    world.server_config("http.receivepack", "false");
+    // The daemon knows this service too, and does not offer it.
+    if (transport == Transport::Daemon)
+      world.git(a, {"config", "remote.origin.receivepack", "git-upload-archive"});
+    const Finished denied = world.push(a, world.take("a"));
+    EXPECT_EQ(denied.exit_code, 69) << denied.err;
+    expect_words(denied, transport == Transport::Daemon ? "access denied" : "403", "no answer");
+    EXPECT_EQ(world.main(), main);
+    EXPECT_EQ(world.fence(), "");
+  }
+}
+
 TEST(GitTold, WhereGitSaysMoreItIsNotTheHook) {
   const std::string gave_up = "error: failed to push some refs to 'u'\n";
   EXPECT_TRUE(guard::only_git_gave_up("not today\n" + gave_up));

@@ -1,6 +1,7 @@
 // Traps of git that the other files leave out; docs/internals/guard-git.md has them all.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/text.h"
@@ -161,6 +162,52 @@ TEST_F(GitTrap, TheCheckWarnsWhereAPowerCutMayRollAFenceBack) {
   world.server_config("core.fsync", "all,-reference");
   ASSERT_TRUE(guard::install_hook({.repository = world.repository(), .branches = {}, .fence = {}}));
   EXPECT_TRUE(told()) << "guard install adds it";
+}
+
+// A server with files of its own (updateInstead) writes them before it compares anything: a late
+// push is refused, and what it brought stays. Nobody can help that but who runs the server.
+TEST_F(GitTrap, TheCheckWarnsWhereALatePushWouldWriteTheServersFiles) {
+  const std::string tree = world.dir().file("tree");
+  const std::string fence = "refs/stint/fence/r";
+  const auto git = [&](const std::string& clone, std::vector<std::string> words) {
+    const Finished done = world.git(clone, std::move(words));
+    EXPECT_EQ(done.exit_code, 0) << done.err;
+    return std::string(trim(done.out));
+  };
+  const auto blob = [&](const std::string& clone, const std::string& text) {
+    write_text(world.dir().file("text"), text);
+    return git(clone, {"hash-object", "-w", world.dir().file("text")});
+  };
+  const auto warned = [&](const std::string& target) {
+    const auto lines = guard::probe_git(target);
+    EXPECT_TRUE(lines) << lines.error().message;
+    return lines && std::ranges::any_of(*lines, [](const guard::CheckLine& line) {
+             return line.level == guard::CheckLine::Level::Warn &&
+                    line.text.starts_with("work tree: ");
+           });
+  };
+  git(a, {"clone", "-q", world.repository(), tree});
+  git("tree", {"config", "receive.denyCurrentBranch", "updateInstead"});
+  git(a, {"remote", "add", "live", tree});
+  const std::string before = blob(a, "0");
+  git(a, {"push", "-q", "live", cat(before, ":", fence)});
+  write_text(world.dir().file("a/page"), "late");
+  git(a, {"add", "page"});
+  world.commit(a, "late");
+  // A newer holder seals when the older push has looked at the fence.
+  world.hook(a, "pre-push",
+             cat("git --git-dir ", tree, "/.git update-ref ", fence, " ", blob("tree", "2")));
+  const Finished late =
+      world.git(a, {"push", "--atomic", cat("--force-with-lease=", fence, ":", before), "live",
+                    cat(blob(a, "1"), ":", fence), "HEAD:main"});
+  EXPECT_NE(late.exit_code, 0);
+  EXPECT_NE(git("tree", {"rev-parse", "main"}), world.head(a));
+  EXPECT_TRUE(std::filesystem::exists(cat(tree, "/page"))) << "then there is no need to warn";
+  EXPECT_TRUE(warned(cat("git:", tree, "#main")));
+  EXPECT_TRUE(warned(cat("git:", tree, "/.git#main")));
+  git("tree", {"config", "receive.denyCurrentBranch", "refuse"});
+  EXPECT_FALSE(warned(cat("git:", tree, "#main")));
+  EXPECT_FALSE(warned(world.target()));
 }
 
 }  // namespace

@@ -120,7 +120,7 @@ TEST_P(Pushes, OfOneHolderToTwoBranchesBothLand) {
   EXPECT_EQ(world.fence_line("token"), grant.token);
 }
 
-INSTANTIATE_TEST_SUITE_P(Transports, Pushes, testing::Values(Transport::Path, Transport::Daemon),
+INSTANTIATE_TEST_SUITE_P(Transports, Pushes, testing::ValuesIn(kTransports),
                          [](const auto& one) { return std::string(word(one.param)); });
 
 }  // namespace

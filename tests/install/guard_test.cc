@@ -209,6 +209,34 @@ TEST_F(PushTest, TellsFaultsAndConflictsApartFromRefusals) {
   EXPECT_TRUE(conflict.error()->message.starts_with("conflict: ")) << conflict.error()->message;
 }
 
+// A server that tells every push as done and takes it back. Of a path that is not looked at, unless
+// one says so.
+TEST_F(PushTest, LooksAtTheServersRefsWhereOneSaysSo) {
+  Holder holder = hold();
+  guard::PushOptions there = {.directory = clone(), .remote = "origin", .ref = "main"};
+  commit("one");
+  ASSERT_TRUE(guard::push(holder, there));
+  const std::string stood = main();
+  const std::string hook = cat(server(), "/hooks/post-receive");
+  write_text(hook,
+             "#!/bin/sh\nwhile read -r old new ref; do git update-ref \"$ref\" \"$old\"; done\n");
+  std::filesystem::permissions(hook, std::filesystem::perms::owner_all);
+  const std::string two = commit("two");
+  there.look = "sometimes";
+  EXPECT_EQ(guard::push(holder, there).error()->code, Code::Invalid);
+  there.look = "always";
+  const auto seen = guard::push(holder, there);
+  ASSERT_NE(seen.error(), nullptr) << "told as done";
+  EXPECT_EQ(seen.error()->code, Code::UnknownOutcome) << seen.error()->message;
+  for (const char* believed : {"never", ""}) {
+    there.look = believed;
+    const auto done = guard::push(holder, there);
+    ASSERT_TRUE(done) << believed << ": " << done.error()->message;
+    EXPECT_EQ(done->oid, two);
+  }
+  EXPECT_EQ(main(), stood) << "the play was not met";
+}
+
 // Late and not superseded is accepted, unless both are asked for.
 TEST_F(PushTest, RequireLiveRefusesOnceTheLeaseIsOver) {
   Holder holder = hold();
