@@ -107,7 +107,8 @@ std::optional<api::Ask> Desk::short_ask(const VisitPtr& visit, Request& request)
   }
   auto bid = read_bid(request);
   if (!bid || bid->listed || bid->wait.count() > 0) return std::nullopt;
-  if (!keeper_.within_rate(visit->caller) || !take_places(*visit, *bid)) return std::nullopt;
+  // The rate last: what is declined for another reason is counted once, by the loop.
+  if (!take_places(*visit, *bid) || !keeper_.within_rate(visit->caller)) return std::nullopt;
   request.made = bid->made;
   return std::move(bid->first);
 }

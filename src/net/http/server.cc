@@ -154,6 +154,8 @@ class AsioServer final : public Server {
   Status open_lanes(const tcp& protocol) {
     TurnHandler* const turns = hub_->options.turns;
     if (turns == nullptr || hub_->tls) return {};
+    // A lane takes what it reads whole: where heads have to be shorter, the loop looks at each.
+    if (hub_->options.limits.head_bytes < kMostRequest) return {};
     auto lanes = Lanes::open(hub_->options.lanes, hub_->options.limits.idle_time, *turns,
                              hub_->clock, [this, protocol](Moved moved) {
                                // Shared: a task is copied.
