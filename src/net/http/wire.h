@@ -74,6 +74,8 @@ class Wire {
   bool quiet();
   // Closed by the other side, with nothing left to read.
   bool ended();
+  // The other side will send no more, whatever is left to read.
+  bool hung_up();
   // The socket alone, past any encryption: for the last word to who does not speak it.
   void say_plain(std::string_view text);
 
@@ -164,7 +166,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   PendingCall* pending_ = nullptr;  // waits for its handler
   OpenFeed* feed_ = nullptr;        // what is being answered
   std::function<void()> gone_;      // told when the client goes
-  bool watching_ = false;
+  bool minding_ = false;            // whether the client goes
+  bool watching_ = false;           // its next byte, or its end
   std::string peer_;
   std::uint64_t taken_ = 0;  // bytes of the present body
   std::string unsent_;       // of the present answer
