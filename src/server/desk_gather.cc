@@ -32,7 +32,7 @@ bool Desk::line_up(const VisitPtr& visit, const std::shared_ptr<Request>& reques
     return false;
   }
   gathered_.push_back({visit, request, std::move(ask)});
-  metrics_.queued = static_cast<std::int64_t>(gathered_.size());
+  ++metrics_.queued;
   if (std::exchange(gathering_, true)) return true;
   // After what else this turn of the loop brings.
   http_->post([this] { run_gathered(); });
@@ -62,6 +62,7 @@ void Desk::run_gathered() {
     gathering_ = false;
     return;
   }
+  metrics_.queued -= static_cast<std::int64_t>(batch->size());
   const bool queued = http_->work_in_turn([this, batch, asks] {
     const MonoTime began = clock_.mono();
     asks->reserve(batch->size());
