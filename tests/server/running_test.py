@@ -11,7 +11,7 @@ import tempfile
 import threading
 import unittest
 
-from harness import Server, TestCase, certificate, claim, main, until
+from harness import Server, TestCase, certificate, claim, main, raw, until
 from lanes_test import Wire
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -70,6 +70,18 @@ def is_read(server, sock):
             if int(local.split(':')[1], 16) == server.port and int(remote.split(':')[1], 16) == mine:
                 return int(queues.split(':')[1], 16) == 0
     raise AssertionError('the connection is gone')
+
+
+class Heads(TestCase):
+    def test_the_head_of_a_stream_is_all_that_is_sent_of_it(self):
+        with Server() as server:
+            for path in ('/v1/watch?resource=r', '/v1/events', '/v1/leases'):
+                head = f'HEAD {path} HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\nConnection: close\r\n\r\n'
+                got = raw(server.port, head.encode(), end=False)
+                self.assertRegex(got, rb'^HTTP/1.1 200 ')
+                self.assertTrue(got.endswith(b'\r\n\r\n') and got.count(b'\r\n\r\n') == 1, got)
+            c = server.client()
+            until(lambda: b'\nstint_event_streams 0\n' in c.get('/metrics').body, 'none is open', patience=10)
 
 
 class Log(TestCase):

@@ -246,7 +246,7 @@ Task<bool> Connection::serve(RequestHead head) {
   }
   if (const auto* order = std::get_if<Streaming>(&made)) {
     (void)take_pieces(false);
-    co_return co_await stream(*order);
+    co_return co_await stream(*order, head_only);
   }
   const auto* answer = std::get_if<Answer>(&made);
   if (answer == nullptr) co_return false;

@@ -136,7 +136,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // What is there of the body, as the upstream gets it (`chunked`: framed anew). Errors: Invalid.
   Result<std::string> take_pieces(bool chunked);
   Task<void> linger();
-  Task<bool> stream(const Streaming& order);
+  Task<bool> stream(const Streaming& order, bool head_only);
   void unwatch_client();
   // ---- forward.cc
   Task<bool> forward(const RequestHead& head, const Forward& order);
