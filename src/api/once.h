@@ -40,7 +40,8 @@ class KeptAnswers {
   // anything else it is said that its outcome is unknown.
   // Errors: once_mismatch().
   virtual Result<Bound> bind(const Once& once) = 0;
-  virtual Status keep(const Once& once, const std::string& body) = 0;
+  // The first answer that is kept stands: `before` says that it was another's, with its body.
+  virtual Result<Bound> keep(const Once& once, const std::string& body) = 0;
   // It was refused: nothing was done, and the next time it is decided anew.
   virtual Status forget(const Once& once) = 0;
 };

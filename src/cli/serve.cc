@@ -24,7 +24,7 @@ constexpr std::array<Option, 19> kServeOptions = {{
     {"--tls-key", "FILE", "its key, PEM"},
     {"--tls-client-ca", "FILE", "clients must show a certificate of these authorities"},
     {"--max-connections", "N", "at a time (default 16384)"},
-    {"--max-waiters", "N", "acquires held open by wait_ms (default 4096)"},
+    {"--max-waiters", "N", "acquires and claims held open by wait_ms (default 4096)"},
     {"--max-streams", "N", "event streams (default 1024)"},
     {"--max-body", "BYTES", "longest body of a request (default 262144)"},
     {"--max-header", "BYTES", "longest head of a request (default 16384)"},

@@ -82,11 +82,7 @@ Status Desk::open() {
       key_watch_ = std::move(*watch);
       key_watching_ = http_->watch(key_watch_->fd(), [this] {
         key_watch_->acknowledge();
-        (void)http_->work([this] {
-          if (auto fresh = keeper_.read()) {
-            http_->post([this, fresh = std::move(*fresh)] { keeper_.learn(fresh); });
-          }
-        });
+        look_at_keys();
       });
     }
     refresh_keys();
@@ -97,12 +93,26 @@ Status Desk::open() {
 // A server that hears of no change looks anyway: a revoked key does not stay in force.
 void Desk::refresh_keys() {
   http_->later(kKeysAtTheLatest, [this] {
-    (void)http_->work([this] {
-      if (auto fresh = keeper_.read()) {
-        http_->post([this, fresh = std::move(*fresh)] { keeper_.learn(fresh); });
-      }
-    });
+    look_at_keys();
     refresh_keys();
+  });
+}
+
+// Who waits or reads a stream was let in long ago: whose key is over is turned out.
+void Desk::look_at_keys() {
+  (void)http_->work([this] {
+    auto fresh = keeper_.read();
+    http_->post([this, fresh = fresh ? std::move(*fresh) : nullptr] {
+      if (fresh) keeper_.learn(fresh);
+      const auto out = [this](const Caller& caller) {
+        auto told = keeper_.turn_out(caller);
+        if (told) metrics_.denied("denied");
+        return told;
+      };
+      waiters_->turn_out(out);
+      line_->turn_out(out);
+      streams_->turn_out([&](const Caller& caller) { return out(caller).has_value(); });
+    });
   });
 }
 
@@ -391,7 +401,7 @@ void Desk::run_acquire(const VisitPtr& visit, const std::shared_ptr<Request>& re
     if (!bid->listed && line_up(visit, request, std::move(bid->first))) return;
     return run(visit, request);
   }
-  if (waiters_->count() >= serve_.limits.waiters) {
+  if (line_->count() + waiters_->count() >= serve_.limits.waiters) {
     metrics_.denied("limit");
     return finish(visit, error_answer(429, {Code::Denied, "too many wait already"}, Millis(1000)));
   }

@@ -71,6 +71,7 @@ class Desk final : public Server, public net::http::Handler, public net::http::T
   void finish(const VisitPtr& visit, Answer answer);
   void note(const Visit& visit, int status) const;
   void refresh_keys();
+  void look_at_keys();
   void note_use(const Caller& caller);
   std::shared_ptr<Request> request_of(const VisitPtr& visit);
 

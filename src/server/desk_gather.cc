@@ -32,7 +32,7 @@ bool Desk::line_up(const VisitPtr& visit, const std::shared_ptr<Request>& reques
     return false;
   }
   gathered_.push_back({visit, request, std::move(ask)});
-  metrics_.queued = static_cast<std::int64_t>(gathered_.size());
+  ++metrics_.queued;
   if (std::exchange(gathering_, true)) return true;
   // After what else this turn of the loop brings.
   http_->post([this] { run_gathered(); });
@@ -62,6 +62,7 @@ void Desk::run_gathered() {
     gathering_ = false;
     return;
   }
+  metrics_.queued -= static_cast<std::int64_t>(batch->size());
   const bool queued = http_->work_in_turn([this, batch, asks] {
     const MonoTime began = clock_.mono();
     asks->reserve(batch->size());
@@ -107,7 +108,8 @@ std::optional<api::Ask> Desk::short_ask(const VisitPtr& visit, Request& request)
   }
   auto bid = read_bid(request);
   if (!bid || bid->listed || bid->wait.count() > 0) return std::nullopt;
-  if (!keeper_.within_rate(visit->caller) || !take_places(*visit, *bid)) return std::nullopt;
+  // The rate last: what is declined for another reason is counted once, by the loop.
+  if (!take_places(*visit, *bid) || !keeper_.within_rate(visit->caller)) return std::nullopt;
   request.made = bid->made;
   return std::move(bid->first);
 }

@@ -21,6 +21,7 @@ void Desk::run_claim(const VisitPtr& visit, const std::shared_ptr<Request>& requ
 
 // What the queues hold is asked of the store, so not on the loop; the connections are the loop's.
 void Desk::serve_metrics(const VisitPtr& visit) {
+  (void)streams_->count();  // whose clients are gone is not counted
   const bool queued = http_->work([this, visit, connections = http_->connections()] {
     Metrics::Facts facts{.connections = connections,
                          .version = serve_.version,

@@ -103,12 +103,27 @@ std::variant<Caller, net::http::Answer> Gatekeeper::admit(
   if (found == keys->end() || !api::is_secret_of(*found->second, parsed->secret)) {
     return refused("this key is not known here");
   }
-  const api::Key& key = *found->second;
-  if (key.revoked_at) return refused(cat("the key ", quoted(key.name), " was revoked"));
-  if (key.expires_at && *key.expires_at <= clock_.wall()) {
-    return refused(cat("the key ", quoted(key.name), " has expired: ask for a new one"));
-  }
+  if (std::string why = over(*found->second); !why.empty()) return refused(std::move(why));
   return Caller{found->second, bearer};
+}
+
+std::string Gatekeeper::over(const api::Key& key) const {
+  if (key.revoked_at) return cat("the key ", quoted(key.name), " was revoked");
+  if (key.expires_at && *key.expires_at <= clock_.wall()) {
+    return cat("the key ", quoted(key.name), " has expired: ask for a new one");
+  }
+  return {};
+}
+
+std::optional<net::http::Answer> Gatekeeper::turn_out(const Caller& caller) const {
+  const auto keys = known();
+  if (!asks(*keys)) return std::nullopt;
+  if (!caller.key) return refused("this server needs a key since the first one was made");
+  const auto found = keys->find(caller.key->id);
+  if (found == keys->end()) return refused("this key is not known here");
+  std::string why = over(*found->second);
+  if (why.empty()) return std::nullopt;
+  return refused(std::move(why));
 }
 
 bool Gatekeeper::within_rate(const Caller& caller) {

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 
@@ -33,6 +34,9 @@ class Gatekeeper {
   // 401 with the reason. Without keys: 403 for who asks in the name of a page of another place, or
   // by a name that is not this machine's.
   std::variant<Caller, net::http::Answer> admit(const net::http::RequestHead& head) const;
+  // Of who was let in and is still here (a wait, a stream): what it is told if it would not be let
+  // in any more; empty: it would.
+  std::optional<net::http::Answer> turn_out(const Caller& caller) const;
   // False: this key has asked too much within the last second.
   bool within_rate(const Caller& caller);
 
@@ -41,6 +45,8 @@ class Gatekeeper {
     double left = 0;
     MonoTime at{};
   };
+  // Why it is not in force; empty: it is.
+  std::string over(const api::Key& key) const;
   bool asks(const Table& keys) const { return !serve_.demo && !keys.empty(); }
   std::shared_ptr<const Table> known() const {
     const MutexLock lock(mutex_);

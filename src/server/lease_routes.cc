@@ -230,6 +230,7 @@ class ListTaking {
     api::Grip grip;
     std::optional<api::Once> once;
     bool replayed = false;
+    api::AcquireAnswer answer;
   };
 
   // Errors: the key is another request's.
@@ -255,7 +256,8 @@ class ListTaking {
       const auto& granted = std::get<api::Granted>(*answer);
       taken_.push_back({{resource, granted.lease.token, one.claim, one.owner, granted.hint},
                         one.once,
-                        granted.replayed});
+                        granted.replayed,
+                        *answer});
       answers.push_back(std::move(*answer));
     }
     return answers;
@@ -283,9 +285,13 @@ class ListTaking {
       // First: a kept answer must not outlive what it tells of.
       const bool kept = one.once && request_.serve.backend.answers != nullptr &&
                         !request_.serve.backend.answers->forget(*one.once);
-      // What cannot be released runs out by itself: nobody was told of it. What is replayed is not
-      // this try's own: somebody may work under it.
-      if (!kept && !one.replayed) (void)request_.leases().release(one.grip, false);
+      if (one.replayed) continue;  // not this try's own: somebody may work under it
+      // It was granted, though nobody was told: it is counted as the ledger has it.
+      request_.metrics.acquired(one.answer);
+      // What cannot be released runs out by itself.
+      const auto done = kept ? Result<api::HoldAnswer>(unavailable("its answer is still kept"))
+                             : request_.leases().release(one.grip, false);
+      if (done) request_.metrics.released(*done);
     }
     taken_.clear();
   }

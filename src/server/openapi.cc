@@ -1,6 +1,5 @@
 #include "server/openapi.h"
 
-#include <algorithm>
 #include <array>
 #include <set>
 
@@ -47,33 +46,25 @@ constexpr std::array kMeanings = {
     Meaning{"429", "A limit of this key or of the server."},
     Meaning{"431", "The head is too long; nothing was done."},
     Meaning{"500", "It could not be done; the message says why. Nothing was done."},
-    Meaning{"503", "Stopping, or the store does not answer: nothing was done, ask again."},
+    Meaning{"503",
+            "Too many connections, stopping, or the store does not answer: nothing was done, ask "
+            "again."},
     Meaning{"504", "The outcome is unknown: ask again with the same claim or idempotency key."},
 };
-
-// And has nothing to say when it does not answer. Of many decisions each has its own fault.
-bool asks_the_store(const Route& route) {
-  if (route.path == "/readyz") return true;
-  constexpr std::array<std::string_view, 5> kNot = {"/v1/store", "/v1/doctor", "/v1/waiters",
-                                                    "/metrics", "/v1/jobs/decide"};
-  return route.rights != 0 && route.gives != "Stream" &&
-         std::ranges::find(kNot, route.path) == kNot.end();
-}
 
 // Every status that the operation answers with, besides 200.
 std::set<std::string> others_of(const Route& route) {
   std::set<std::string> out;
   for (const std::string_view one : split(route.refuses, ' ')) out.emplace(one);
   out.erase("");
-  for (const char* one : {"400", "405", "408", "413", "431"}) out.emplace(one);
+  // 503: at the latest by a server that is full, or begins to stop.
+  for (const char* one : {"400", "405", "408", "413", "431", "503"}) out.emplace(one);
   if (route.rights != 0) {
     for (const char* one : {"401", "403", "429"}) out.emplace(one);
   }
-  if (asks_the_store(route)) out.emplace("503");
-  // What is one commit may be sent and not answered.
+  // What is committed may be sent and not answered: of many decisions the answer that is kept.
   const bool looks = route.path == "/v1/check" || route.path == "/v1/doctor";
-  const bool many = route.path == "/v1/jobs/decide";
-  if (route.method == "POST" && !looks && !many) out.emplace("504");
+  if (route.method == "POST" && !looks) out.emplace("504");
   return out;
 }
 
@@ -136,8 +127,7 @@ std::string openapi_document(const std::string& version) {
   }
   return cat(
       R"({"openapi":"3.1.0","info":{"title":"Stint","description":"Leases and fencing tokens over)"
-      R"( HTTP. Every operation may answer 503 in the very moment in which the server begins to)"
-      R"( stop.","version":)",
+      R"( HTTP.","version":)",
       json_quoted(version), R"(},"security":[{"key":[]}],"paths":{)", paths,
       R"(},"components":{"securitySchemes":{"key":{"type":"http","scheme":"bearer"}},"schemas":)",
       kSchemas, "}}");

@@ -57,7 +57,7 @@ void QueueLine::answered(const LinePtr& line, const WaiterPtr& waiter, const Cla
   }
   if (waiter->gone) {
     leave(line, waiter);
-  } else if (clock_.mono() >= waiter->until || closed_) {
+  } else if (clock_.mono() >= waiter->until || closed_ || waiter->out) {
     leave(line, waiter);
     hand_over(waiter, answer);
   }
@@ -73,6 +73,11 @@ void QueueLine::hand_over(const WaiterPtr& waiter, const Claimed& answer) {
     return;
   }
   waiter->over = true;
+  if (waiter->out) {
+    finish_(waiter->visit, std::move(*waiter->out));
+    if (claimed != nullptr) give_back(waiter, *claimed);
+    return;
+  }
   Answer out = item_bid_answer(*waiter->request, answer);
   if (claimed != nullptr) {
     out.sent = [this, waiter, item = *claimed](bool sent) {
@@ -105,6 +110,15 @@ void QueueLine::time_is_up(const LinePtr& line, const WaiterPtr& waiter) {
   if (waiter->over || waiter->gone || asked_for(*line, waiter)) return;
   leave(line, waiter);
   hand_over(waiter, api::ClaimAnswer(api::EmptyQueue{}));
+}
+
+void QueueLine::turn_out(const Waiters::TurnOut& out) {
+  for_all_waiting(lines_, [&](const LinePtr& line, const WaiterPtr& one) {
+    if (one->over || one->gone || one->out) return;
+    one->out = out(one->visit->caller);
+    // What is being asked for is given back when the answer is there.
+    if (one->out) time_is_up(line, one);
+  });
 }
 
 void QueueLine::close() {

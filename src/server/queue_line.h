@@ -23,6 +23,8 @@ class QueueLine {
   std::size_t count() const { return count_; }
   // Nobody is held open any more: each is told that there is nothing.
   void close();
+  // Those of whom `out` has an answer are told that.
+  void turn_out(const Waiters::TurnOut& out);
 
  private:
   struct Waiter {
@@ -32,6 +34,7 @@ class QueueLine {
     MonoTime until{};
     bool gone = false;
     bool over = false;
+    std::optional<Answer> out = std::nullopt;  // what it is told whatever it would have got
     Waiter(VisitPtr who, std::shared_ptr<Request> how, ItemBid what)
         : visit(std::move(who)), request(std::move(how)), bid(std::move(what)) {}
   };

@@ -323,10 +323,17 @@ Answer run_beside(const Route& route, Request& request, Keeps keeps) {
     if (answer.status == status_of(Code::Invalid) && !bound->before) (void)answers->forget(once);
     return answer;
   }
-  // What was refused is decided anew. What cannot be kept or forgotten now: the next time, the
-  // rule above holds.
+  // What was refused is decided anew. What cannot be forgotten now: the next time, the rule above
+  // holds.
   if (answer.status == 200) {
-    (void)answers->keep(once, answer.body);
+    // Nobody is told what a repeat would not be told.
+    auto kept = answers->keep(once, answer.body);
+    if (kept && kept->before && !kept->body.empty()) return replayed_answer(*kept);
+    if (!kept || kept->before) {
+      return fault_answer({Code::UnknownOutcome,
+                           "it was done, and its answer could not be kept for this idempotency "
+                           "key: ask again with the same key"});
+    }
   } else if (answer.status != status_of(Code::UnknownOutcome) && !bound->before) {
     // Not by a repeat: the first one may be keeping its answer in this moment.
     (void)answers->forget(once);

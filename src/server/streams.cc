@@ -27,13 +27,31 @@ Streams::StreamPtr Streams::open(const VisitPtr& visit) {
 }
 
 bool Streams::over(const StreamPtr& stream) {
+  if (!stream->wakes) return true;
   if (!stream->feed->gone()) return false;
-  if (stream->wakes) {
-    stream->wakes.reset();
-    open_.remove(stream);
-    metrics_.streams = static_cast<std::int64_t>(open_.size());
-  }
+  drop(stream);
   return true;
+}
+
+void Streams::drop(const StreamPtr& stream) {
+  stream->wakes.reset();
+  open_.remove(stream);
+  metrics_.streams = static_cast<std::int64_t>(open_.size());
+}
+
+std::size_t Streams::count() {
+  const auto all = open_;
+  for (const StreamPtr& one : all) (void)over(one);
+  return open_.size();
+}
+
+void Streams::turn_out(const std::function<bool(const Caller&)>& out) {
+  const auto all = open_;
+  for (const StreamPtr& one : all) {
+    if (over(one) || !out(one->caller)) continue;
+    drop(one);
+    one->feed->end();
+  }
 }
 
 // So that both sides notice when the other is gone.

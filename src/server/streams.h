@@ -1,6 +1,7 @@
 // Server-Sent Events: the ledger as it grows, and wake-ups for who watches a resource. The loop's.
 #pragma once
 
+#include <functional>
 #include <list>
 #include <memory>
 
@@ -22,14 +23,17 @@ class Streams {
   void follow(const VisitPtr& visit, const std::string& prefix, const std::string& after);
   // "event: changed" whenever the resource (empty: the ledger) may have changed.
   void watch(const VisitPtr& visit, const std::string& resource);
-  std::size_t count() const { return open_.size(); }
+  // Those whose client is still there.
+  std::size_t count();
+  // Ends those of whom `out` says so.
+  void turn_out(const std::function<bool(const Caller&)>& out);
   // Ends them all: clients come back elsewhere, from where they were.
   void close();
 
  private:
   struct Stream {
     std::shared_ptr<net::http::Feed> feed;
-    std::unique_ptr<Wakes::Subscription> wakes;
+    std::unique_ptr<Wakes::Subscription> wakes;  // null: it is over
     Caller caller;
     std::string prefix;
     std::string after;
@@ -42,6 +46,7 @@ class Streams {
   void read(const StreamPtr& stream);
   void put(const StreamPtr& stream, const std::vector<api::Event>& events);
   bool over(const StreamPtr& stream);
+  void drop(const StreamPtr& stream);
   void beat(const StreamPtr& stream);
 
   const ServeRequest& serve_;

@@ -267,13 +267,25 @@ Result<api::Bound> OnceService::bind(const api::Once& once) {
   return bound;
 }
 
-Status OnceService::keep(const api::Once& once, const std::string& body) {
+Result<api::Bound> OnceService::keep(const api::Once& once, const std::string& body) {
+  constexpr int kMost = 10;  // it is bound, kept or forgotten: what is in the way is soon over
   auto step = keep_body(store_, once, body, clock_.wall());
   if (!step) return step.error();
-  step->expect = store::Expect::Any;
-  auto done = store_.commit({std::move(*step)}, store::Sync::Durable);
-  if (!done) return done.error();
-  return {};
+  for (int tries = 0; tries < kMost; ++tries) {
+    auto reading = store_.read({once_key(once)});
+    if (!reading) return reading.error();
+    const store::Entry& entry = reading->entries.front();
+    if (entry.present()) {
+      auto known = read_bound(store_, once, entry.value, clock_.wall());
+      if (!known || known->done || !known->body.empty()) return known;
+    }
+    step->expect = entry.present() ? store::Expect::Seen : store::Expect::Absent;
+    step->version = entry.version;
+    auto done = store_.commit({*step}, store::Sync::Durable);
+    if (!done) return done.error();
+    if (std::holds_alternative<store::Committed>(*done)) return api::Bound{};
+  }
+  return unavailable("the record of the idempotency key changes too fast");
 }
 
 Status OnceService::forget(const api::Once& once) {

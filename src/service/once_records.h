@@ -73,7 +73,7 @@ class OnceService final : public api::KeptAnswers {
   OnceService(store::Store& store, const Clock& clock) : store_(store), clock_(clock) {}
   Result<api::Bound> find(const api::Once& once) override;
   Result<api::Bound> bind(const api::Once& once) override;
-  Status keep(const api::Once& once, const std::string& body) override;
+  Result<api::Bound> keep(const api::Once& once, const std::string& body) override;
   Status forget(const api::Once& once) override;
 
  private:

@@ -50,6 +50,28 @@ TEST_F(OnceRecords, WhatWasDoneToAnItemIsKept) {
   }
 }
 
+// Of what is not one commit: whoever keeps its answer first, the others give that one too.
+TEST_F(OnceRecords, TheFirstAnswerThatIsKeptStands) {
+  OnceService answers(store_, clock_);
+  for (const bool bound : {true, false}) {
+    const api::Once key = once(bound ? 1 : 2);
+    if (bound) {
+      ASSERT_FALSE(answers.bind(key).value().before);
+    }
+    const auto first = answers.keep(key, R"({"done":1})");
+    ASSERT_TRUE(first && !first->before) << first.error().message;
+    clock_.advance(Millis(5));
+    const auto second = answers.keep(key, R"({"done":0})");
+    ASSERT_TRUE(second && second->before);
+    EXPECT_EQ(second->body, R"({"done":1})");
+    EXPECT_EQ(second->age, Millis(5));
+    EXPECT_EQ(answers.find(key).value().body, R"({"done":1})");
+    const auto other = answers.keep({.key = key.key, .digest = "e"}, "{}");
+    ASSERT_FALSE(other.has_value());
+    EXPECT_TRUE(api::is_once_mismatch(other.error()));
+  }
+}
+
 // An order's words may be long, and longer as JSON: it is carried out under a key as without one.
 TEST_F(OnceRecords, AnOrderOfTheLongestWordsIsKept) {
   constexpr std::size_t kLongest = 1024;

@@ -145,14 +145,17 @@ Result<QueueService::Extra> QueueService::make_extra(const Asked& asked, const S
     const std::size_t end = std::min(at + kStepsAhead, extra->before.size());
     auto ahead = store_.commit({from, extra->before.begin() + static_cast<std::ptrdiff_t>(end)},
                                store::Sync::Relaxed);
-    if (!ahead) return ahead.error();
+    if (!ahead) {
+      discard(extra->before);  // no commit that names them was sent
+      return ahead.error();
+    }
   }
   return extra;
 }
 
 // One commit under everything that was seen. REQUIRES: there is a change.
 Result<store::CommitAnswer> QueueService::carry_out(Attempt& attempt, const core::ItemVerb& verb,
-                                                    const Asked& asked) {
+                                                    const Asked& asked, Ahead& unsure) {
   const Seen& seen = attempt.settled.seen;
   const core::ItemChange& change = *attempt.settled.decision.change;
   auto made = make_extra(asked, seen);
@@ -176,13 +179,18 @@ Result<store::CommitAnswer> QueueService::carry_out(Attempt& attempt, const core
                     attempt.settled.kept = done_of(after);
                     return body_of(*attempt.settled.kept);
                   });
-  if (!done) return done;
-  const auto* committed = std::get_if<store::Committed>(&*done);
+  const auto* committed = done ? std::get_if<store::Committed>(&*done) : nullptr;
   if (committed == nullptr) {
-    discard(extra.before);
+    // What may have been done names them; else they are rubbish, also where another request under
+    // the same idempotency key was first.
+    const bool unknown = !done && done.error().code == Code::UnknownOutcome;
+    if (!unknown) discard(extra.before);
+    if (unknown) std::move(extra.before.begin(), extra.before.end(), std::back_inserter(unsure));
     return done;
   }
   if (tells) ledger_.appended(committed->revision);
+  // The item was as the unanswered ones expected it: they can no longer be made.
+  discard(unsure);
   if (!extra.before.empty()) discard_results(seen.id, change.item.epoch, attempt.after.result);
   return done;
 }
@@ -194,6 +202,7 @@ Result<std::optional<QueueService::Settled>> QueueService::settle(const core::It
   const bool order = std::holds_alternative<core::ItemOrder>(verb);
   bool may_assume = !order;
   int unknowns = 0;
+  Ahead unsure;
   for (int tries = 0; tries < kMostTries; ++tries) {
     auto assumed = may_assume ? assume(id) : std::nullopt;
     auto looked = assumed ? Result<std::optional<Seen>>(std::move(assumed)) : look(id);
@@ -217,7 +226,7 @@ Result<std::optional<QueueService::Settled>> QueueService::settle(const core::It
       return Answer(std::move(settled));
     }
     may_assume = false;
-    auto done = carry_out(*attempt, verb, asked);
+    auto done = carry_out(*attempt, verb, asked, unsure);
     if (!done) {
       const bool again = done.error().code == Code::UnknownOutcome && ++unknowns < kMostUnknowns;
       if (!again) return unsettled(done.error(), unknowns);

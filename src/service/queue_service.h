@@ -126,8 +126,10 @@ class QueueService final : public api::Queue {
   Result<std::optional<Settled>> settle(const core::ItemId& id, const core::ItemVerb& verb,
                                         const Asked& asked);
   Result<Attempt> judge(Seen seen, const core::ItemVerb& verb);
+  // `unsure`: what was written ahead of commits before this one that were not answered.
+  using Ahead = std::vector<store::Step>;
   Result<store::CommitAnswer> carry_out(Attempt& attempt, const core::ItemVerb& verb,
-                                        const Asked& asked);
+                                        const Asked& asked, Ahead& unsure);
   Result<Extra> make_extra(const Asked& asked, const Seen& seen);
   api::ItemDone done_of(const Settled& settled) const;
   Result<api::ItemAnswer> answer(const core::ItemId& id, const core::ItemVerb& verb,

@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+
+#include "base/text.h"
+#include "service/once_records.h"
 #include "store/shared_store.h"
 #include "tests/schedule/desk.h"
 #include "tests/support/queue_asks.h"
@@ -61,6 +65,97 @@ TEST_F(QueueDesk, NoTimeIsLongerThanAYearNorNegative) {
   }
   EXPECT_TRUE(queue_.renew(ref, Millis(0)).has_value());
   EXPECT_TRUE(queue_.fail(ref, "w", Millis(0)).has_value());
+}
+
+// What becomes of a commit is played by its number.
+class Played final : public store::SharedStore {
+ public:
+  using SharedStore::SharedStore;
+  enum class Fate { Made, Refused, Lost };
+  void play(std::function<Fate(int number)> fate) {
+    fate_ = std::move(fate);
+    number_ = 0;
+  }
+  Result<store::CommitAnswer> commit(const std::vector<store::Step>& steps,
+                                     store::Sync sync) override {
+    switch (fate_(++number_)) {
+      case Fate::Made: break;
+      case Fate::Refused: return unavailable("played");
+      case Fate::Lost: return Error{Code::UnknownOutcome, "played"};
+    }
+    return SharedStore::commit(steps, sync);
+  }
+
+ private:
+  std::function<Fate(int number)> fate_;
+  int number_ = 0;
+};
+
+// Follow-ups whose contents do not fit into the commit that names them.
+class WrittenAhead : public QueueDesk {
+ protected:
+  using Fate = Played::Fate;
+  Result<api::ItemAnswer> complete(const std::function<Fate(int)>& fate,
+                                   const std::optional<api::Once>& once = std::nullopt) {
+    put();
+    api::Completion completion{.ref = claim(), .result = "r", .then = {}};
+    completion.ref.once = once;
+    constexpr std::size_t kLong = 9000;
+    for (int i = 0; i < 40; ++i) completion.then.push_back({name_, std::string(kLong, 'p')});
+    store_.play(fate);
+    return played_.complete(completion);
+  }
+  std::size_t pieces() {
+    std::size_t out = 0;
+    std::string after;
+    while (true) {
+      const auto page =
+          desk_.store.scan({.prefix = "blob/", .after = after, .limit = 100, .backwards = false})
+              .value()
+              .entries;
+      if (page.empty()) return out;
+      out += page.size();
+      after = page.back().key;
+    }
+  }
+
+  Played store_{std::shared_ptr<store::Store>(&desk_.store, [](store::Store*) {})};
+  QueueService played_{store_, desk_.ledger, desk_.clock, desk_.random};
+};
+
+TEST_F(WrittenAhead, IsRemovedWhereAnotherRequestHadTheKeyFirst) {
+  const api::Once once{.key = "k", .digest = "d"};
+  const auto told = complete(
+      [&](int number) {
+        if (number == 1) {
+          EXPECT_TRUE(OnceService(desk_.store, desk_.clock).bind(once));
+        }
+        return Fate::Made;
+      },
+      once);
+  ASSERT_FALSE(told.has_value());
+  EXPECT_EQ(told.error().code, Code::Unavailable) << told.error().message;
+  EXPECT_EQ(pieces(), 0U);
+}
+
+TEST_F(WrittenAhead, IsRemovedWhereNotAllOfItCouldBeWritten) {
+  const auto told = complete([](int number) { return number == 2 ? Fate::Refused : Fate::Made; });
+  ASSERT_FALSE(told.has_value());
+  EXPECT_EQ(pieces(), 0U);
+}
+
+// The commit that names them is lost, and made by the next try with contents of its own.
+TEST_F(WrittenAhead, IsRemovedWhenTheCommitThatWasLostCanNoLongerBeMade) {
+  const auto plain = complete([](int) { return Fate::Made; });
+  ASSERT_TRUE(plain.has_value()) << plain.error().message;
+  const std::size_t named = pieces();
+  ASSERT_GT(named, store::Store::kMaxSteps);
+  const int ahead = static_cast<int>((named + 59) / 60);
+  const auto told =
+      complete([&](int number) { return number == ahead + 1 ? Fate::Lost : Fate::Made; });
+  ASSERT_TRUE(told.has_value()) << told.error().message;
+  EXPECT_EQ(std::get<api::ItemDone>(*told).follow_ups.size(), 40U);
+  EXPECT_EQ(pieces(), 2 * named);
 }
 
 // The second half of a forgetting fails.

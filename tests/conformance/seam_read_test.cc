@@ -1,4 +1,8 @@
 // The seam: read and scan.
+#include <atomic>
+#include <thread>
+
+#include "base/text.h"
 #include "tests/conformance/seam_fixture.h"
 
 namespace stint::testing {
@@ -102,6 +106,24 @@ TEST_P(SeamScan, StaysWithinThePrefixWhereverAfterPoints) {
     EXPECT_EQ(keys(under("b/", outside)), Keys{}) << outside;
     EXPECT_EQ(keys(under("b/", outside, 9, true)).size(), 4U) << outside;
   }
+}
+
+// For the sanitizers: what a scan goes by was freed when another thread learnt of a new prefix.
+TEST_P(SeamScan, IsWholeWhileAnotherThreadAppendsUnderNewPrefixes) {
+  constexpr int kPrefixes = 30;
+  std::atomic<bool> over = false;
+  std::thread appender([&] {
+    for (int i = 0; i < kPrefixes; ++i) {
+      EXPECT_TRUE(store_->commit({append(cat("log", i, "/"), "v")}, store::Sync::Durable));
+    }
+    over = true;
+  });
+  while (!over) {
+    const auto page = store_->scan(under("b/"));
+    EXPECT_TRUE(page && page->entries.size() == 4U);
+  }
+  appender.join();
+  EXPECT_EQ(store_->scan(under("log")).value().entries.size(), std::size_t{kPrefixes});
 }
 
 TEST_P(SeamScan, ShowsValuesVersionsAndTimers) {

@@ -1,4 +1,5 @@
 """`--store http(s)://`: how long it asks, and what it refuses to ask at all."""
+import http.client
 import http.server
 import json
 import threading
@@ -71,6 +72,47 @@ class Patience(TestCase):
         done, took = self.ask(True, 'release')
         self.assertEqual(done.returncode, 14, done.stderr)
         self.assertLess(took, 5.9)
+
+
+class Proxies(TestCase):
+    def test_the_proxy_of_the_environment_is_asked(self):
+        """It is told the whole address, of a name that nobody knows; the key goes along."""
+        asked = []
+        with Server() as server:
+            key = server.key('ci', 'acquire,read')
+
+            class Proxy(http.server.BaseHTTPRequestHandler):
+                protocol_version = 'HTTP/1.1'
+
+                def pass_on(self):
+                    asked.append(self.path)
+                    body = self.rfile.read(int(self.headers.get('Content-Length') or 0))
+                    conn = http.client.HTTPConnection('127.0.0.1', server.port, timeout=60)
+                    conn.request(self.command, self.path.removeprefix('http://stint.invalid'), body or None,
+                                 {'Authorization': self.headers['Authorization']})
+                    answer = conn.getresponse()
+                    content = answer.read()
+                    conn.close()
+                    self.send_response(answer.status)
+                    self.send_header('Content-Type', 'application/json')
+                    self.send_header('Content-Length', str(len(content)))
+                    self.end_headers()
+                    self.wfile.write(content)
+
+                do_GET = do_POST = pass_on
+
+                def log_message(self, *_):
+                    pass
+            proxy = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Proxy)
+            threading.Thread(target=proxy.serve_forever, daemon=True).start()
+            self.addCleanup(proxy.server_close)
+            self.addCleanup(proxy.shutdown)
+            server.env.update({'http_proxy': f'http://127.0.0.1:{proxy.server_port}', 'no_proxy': '', 'NO_PROXY': ''})
+            token = server.stint('acquire', 'r', '--owner', 'me', store='http://stint.invalid', key=key).stdout.strip()
+            self.assertEqual(token, '1')
+            self.assertIn('http://stint.invalid/v1/acquire', asked)
+            server.env['no_proxy'] = 'stint.invalid'
+            self.assertEqual(server.stint('ls', store='http://stint.invalid', key=key, check=False).returncode, 69)
 
 
 class Addresses(TestCase):

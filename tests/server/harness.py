@@ -241,10 +241,11 @@ class LosesOneAnswer:
 
 class RedisRelay:
     """Stands before a Redis. `dropped` (the digest of a script): it is not passed on, and its connection is closed: whoever sent
-    it does not know. `down`: nobody gets through. `scripts`: which were asked for."""
+    it does not know. `about`: only those whose words have this. `down`: nobody gets through. `scripts`: which were asked for."""
 
     def __init__(self, port):
         self.port, self.dropped, self.down, self.pairs, self.scripts = port, None, False, [], []
+        self.about = b''
         self.listener = socket.create_server(('127.0.0.1', 0))
         self.url = f'redis://127.0.0.1:{self.listener.getsockname()[1]}/0'
 
@@ -284,7 +285,7 @@ class RedisRelay:
             while data := one.recv(1 << 20):
                 scripts = re.findall(rb'EVALSHA\r\n\$40\r\n([0-9a-f]{40})', data) if asks else []
                 self.scripts += [(one, data) for one in scripts]
-                if self.dropped in scripts:
+                if self.dropped in scripts and self.about in data:
                     break
                 other.sendall(data)
         except OSError:
@@ -294,6 +295,13 @@ class RedisRelay:
                 sock.shutdown(socket.SHUT_RDWR)
             except OSError:
                 pass
+
+
+def certificate(directory, name):
+    """NAME.pem and NAME.key, of 127.0.0.1."""
+    subprocess.run(['openssl', 'req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2',
+                    '-keyout', f'{directory}/{name}.key', '-out', f'{directory}/{name}.pem', '-subj', f'/CN={name}',
+                    '-addext', 'subjectAltName=IP:127.0.0.1'], check=True, capture_output=True)
 
 
 def raw(port, data, end=True, patience=PATIENCE):

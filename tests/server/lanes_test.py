@@ -6,6 +6,7 @@ import json
 import shutil
 import socket
 import subprocess
+import time
 import unittest
 import unittest.mock
 
@@ -222,6 +223,28 @@ class Lanes:
         self.assertTrue(second['replayed'])
         self.assertEqual(wire.ask('/v1/acquire', {**bid, 'ttl_ms': 50_000}, fields=field)[0], 422)
 
+    # EVIDENCE-OF: G1 G2
+    def test_one_key_at_once_in_a_lane_is_one_grant(self):
+        wires = [self.wire(f'lane/l{i}') for i in range(16)]
+        for turn in range(10):
+            bid = {'resource': f'lane/once{turn}', 'owner': 'ann', 'claim': claim(), 'ttl_ms': 60_000}
+            key, got = f'Idempotency-Key: once{turn}', [None] * len(wires)
+
+            def ask(i):
+                got[i] = wires[i].ask('/v1/acquire', bid, fields=[key])
+            in_threads(len(wires), ask)
+            self.assertEqual({status for status, _, _ in got}, {200}, got)
+            self.assertEqual({body['token'] for _, body, _ in got}, {1})
+            self.assertEqual(sum(not body['replayed'] for _, body, _ in got), 1)
+            # Of one key and two bodies one is taken, whichever it is.
+            key = f'Idempotency-Key: two{turn}'
+
+            def differ(i):
+                got[i] = wires[i].ask('/v1/acquire', {**bid, 'resource': f'lane/two{turn}-{i % 2}'}, fields=[key])
+            in_threads(len(wires), differ)
+            self.assertEqual(sorted(status for status, _, _ in got), [200] * 8 + [422] * 8)
+            self.assertEqual(len({body['resource'] for status, body, _ in got if status == 200}), 1)
+
     def test_who_leaves_is_forgotten(self):
         wires = [self.wire(f'lane/i{i}') for i in range(20)]
 
@@ -304,6 +327,47 @@ class LanesOnSqlite(Lanes, TestCase):
 
 class LanesOnLog(Lanes, TestCase):
     store = 'log:DIR/store'
+
+
+class Limits(TestCase):
+    def test_what_a_lane_declines_is_counted_once_against_the_rate(self):
+        """One request a second: the second count of one request would be one too many."""
+        with Server('--rate', '1', '--max-leases', '1') as server:
+            key = server.key('slow', 'acquire')
+            until(lambda: server.client().get('/v1/store').status == 401, 'the key is known')
+            wire, last = Wire(server.port, key), time.monotonic()
+            self.addCleanup(wire.sock.close)
+
+            def paced(path, body):
+                nonlocal last
+                until(lambda: time.monotonic() > last + 1.1, 'the next one is within the rate')
+                status, told, _ = wire.ask(path, body)
+                last = time.monotonic()
+                return status, told
+
+            def bid(name):
+                return {'resource': name, 'owner': 'ann', 'claim': claim(), 'ttl_ms': 600_000}
+            first = bid('a')
+            status, told = paced('/v1/acquire', first)
+            self.assertEqual(status, 200, told)
+            self.assertEqual(paced('/v1/release', {'resource': 'a', 'claim': first['claim'], 'token': told['token']})[0], 200)
+            # In the lane by now.
+            before = switches(server.process.pid)
+            self.assertEqual(paced('/v1/acquire', bid('b'))[0], 200)
+            self.assertGreater(switches(server.process.pid), before)
+            status, told = paced('/v1/acquire', bid('c'))
+            self.assertEqual(status, 429)
+            self.assertIn('may hold 1 leases', told['error']['message'])
+
+    def test_a_head_that_is_too_long_is_so_whatever_was_asked_before(self):
+        with Server('--max-header', '2048', store='log:DIR/store') as server:
+            for asked in range(3):
+                wire = Wire(server.port)
+                self.addCleanup(wire.sock.close)
+                for _ in range(asked):
+                    wire.into_lane('lane/a')
+                status, _, fields = wire.ask('/v1/acquire', {'resource': 'lane/a', 'owner': 'o', 'ttl_ms': 60_000}, fields=['X: ' + 'x' * 4000])
+                self.assertEqual((status, fields['connection']), (431, 'close'))
 
 
 class Ending(TestCase):

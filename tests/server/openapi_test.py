@@ -4,75 +4,9 @@ import json
 import socket
 
 from databases import Redis
+from document import Document
 from harness import Answer, Client, RedisRelay, Server, TestCase, claim, in_threads, main, raw, until
 from kept_test import ALL, Asks
-
-
-class Document:
-    def __init__(self, text):
-        self.whole = json.loads(text)
-        self.operations = {(method.upper(), path): operation for path, item in self.whole['paths'].items()
-                           for method, operation in item.items()}
-        self.seen = set()
-
-    def schema_of(self, schema):
-        while '$ref' in schema:
-            node = self.whole
-            for part in schema['$ref'][2:].split('/'):
-                node = node[part]
-            schema = node
-        return schema
-
-    def wrong(self, schema, value, where='$'):
-        """What does not fit; empty: all fits."""
-        schema = self.schema_of(schema)
-        out = []
-        if 'oneOf' in schema:
-            fits = [one for one in schema['oneOf'] if not self.wrong(one, value, where)]
-            if len(fits) != 1:
-                out.append(f'{where}: fits {len(fits)} of oneOf')
-        for one in schema.get('allOf', []):
-            out += self.wrong(one, value, where)
-        if 'enum' in schema and value not in schema['enum']:
-            out.append(f'{where}: {value!r} is none of {schema["enum"]}')
-        kinds = {'object': dict, 'array': list, 'string': str, 'integer': int, 'boolean': bool, 'null': type(None)}
-        if 'type' in schema:
-            types = schema['type'] if isinstance(schema['type'], list) else [schema['type']]
-            fits = any(isinstance(value, kinds[t]) and not (t == 'integer' and isinstance(value, bool)) for t in types)
-            if not fits:
-                return out + [f'{where}: {value!r} is not {types}']
-        if isinstance(value, dict):
-            for name in schema.get('required', []):
-                if name not in value:
-                    out.append(f'{where}: {name} is missing')
-            for name, inner in value.items():
-                if name in schema.get('properties', {}):
-                    out += self.wrong(schema['properties'][name], inner, f'{where}.{name}')
-                elif schema.get('additionalProperties') is False:
-                    out.append(f'{where}: {name} is not described')
-        if isinstance(value, list) and 'items' in schema:
-            for i, inner in enumerate(value):
-                out += self.wrong(schema['items'], inner, f'{where}[{i}]')
-        return out
-
-    def take(self, method, path, sent, answer):
-        """An answer of the server: is it described, and as it is?"""
-        operation = self.operations[(method, path)]
-        described = operation['responses'].get(str(answer.status))
-        assert described, f'{method} {path} answers {answer.status}, which is not described: {answer}'
-        kind = answer.headers['content-type'].split(';')[0]
-        assert kind in described['content'], f'{method} {path} {answer.status}: {kind}'
-        if kind == 'application/json':
-            wrong = self.wrong(described['content'][kind]['schema'], answer.json)
-            assert not wrong, f'{method} {path} {answer.status}: {wrong} in {answer}'
-        if answer.status == 200 and 'requestBody' in operation:
-            wrong = self.wrong(operation['requestBody']['content']['application/json']['schema'], sent)
-            assert not wrong, f'{method} {path}: the server took {wrong}'
-        self.seen.add((method, path, str(answer.status)))
-
-    def missing(self):
-        return sorted((method, path, status) for (method, path), operation in self.operations.items()
-                      for status in operation['responses'] if (method, path, status) not in self.seen)
 
 
 class OpenApi(TestCase):
@@ -429,12 +363,18 @@ class OpenApi(TestCase):
             until(lambda: 'remaining_ms' not in c.get(f'/v1/queues/item?id={late}').json or
                   not c.get(f'/v1/queues/item?id={late}').json['remaining_ms'], 'its claim ran out')
             for (method, path), operation in self.document.operations.items():
-                if '504' in operation['responses']:
+                if '504' in operation['responses'] and path != '/v1/jobs/decide':
                     # 503: it met a connection that was closed with the commit before.
                     until(lambda: self.ask(c, method, path, bodies[path]).status == 504, f'{path}: nobody knows')
+            # Of many decisions each has its own fault; what is not known is whether the answer of all of them was kept.
+            relay.about = b'results'
+            until(lambda: self.ask(c, 'POST', '/v1/jobs/decide', bodies['/v1/jobs/decide'],
+                                   headers={'Idempotency-Key': claim()}).status == 504, 'the kept decisions: nobody knows')
             relay.dropped, relay.down = None, True
             relay.cut()
-            away = [key for key, operation in self.document.operations.items() if '503' in operation['responses']]
+            # These ask for nothing; or tell of each decision by itself, or that the stream has ended.
+            quiet = ('/v1/store', '/v1/doctor', '/v1/waiters', '/metrics', '/v1/jobs/decide', '/healthz', '/v1/openapi.json')
+            away = [(method, path) for method, path in self.document.operations if path not in quiet and not path.endswith('/watch')]
 
             def ask(i):
                 method, path = away[i]
@@ -444,6 +384,16 @@ class OpenApi(TestCase):
                 answer = self.ask(mine, method, path, bodies[path] if method == 'POST' else None, query)
                 self.assertEqual(answer.status, 503, (path, answer))
             in_threads(len(away), ask)
+
+    def full(self):
+        """A server that has as many connections as it takes: whatever the next one wants."""
+        with Server('--max-connections', '1') as self.server:
+            held = self.server.client()
+            self.assertEqual(held.get('/healthz').status, 200)
+            for (method, path), operation in self.document.operations.items():
+                self.assertIn('503', operation['responses'], (method, path))
+                # It is told before it asks.
+                self.take_raw(method, path, raw(self.server.port, b'', end=False), 503)
 
     def full_job(self, c):
         """A job with as many slots waiting as it has room for takes no more."""
@@ -485,6 +435,7 @@ class OpenApi(TestCase):
                         return answer if answer.status == 429 else None
                     self.document.take(method, path, None, until(limited, f'{path} is limited'))
         self.framing()
+        self.full()
         self.lost_commits()
         self.assertEqual(self.document.missing(), [])
         print(f'{len(self.document.seen)} described answers occurred, of {len(self.document.operations)} operations')

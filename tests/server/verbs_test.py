@@ -339,6 +339,23 @@ class Verbs(TestCase):
         self.assertRegex(text, r'stint_grants_total\{reason="first"\} \d+')
         self.assertRegex(text, r'stint_build_info\{version="[^"]+"')
 
+    def test_what_is_counted_is_what_is_in_the_ledger(self):
+        with Server() as server:
+            c = server.client()
+            c.acquire('count/b', 'other')
+            for _ in range(3):
+                # Taken and given back: the second one is held.
+                both = c.post('/v1/acquire', {'resources': ['count/a', 'count/b'], 'owner': 'o', 'ttl_ms': 60_000})
+                self.assertEqual(both.status, 409)
+                alone = c.acquire('count/c')
+                self.assertEqual(c.post('/v1/release', {'resource': 'count/c', 'token': alone.json['token'], 'claim': alone.claim}).status, 200)
+            kinds = [one['kind'] for one in c.get('/v1/events?limit=1000').json['events']]
+            text = c.get('/metrics').body.decode()
+            grants = sum(int(line.split()[1]) for line in text.splitlines() if line.startswith('stint_grants_total{'))
+            self.assertEqual((grants, kinds.count('granted')), (7, 7))
+            self.assertIn(f'\nstint_releases_total {kinds.count("released")}\n', text)
+            self.assertIn('\nstint_store_queue 0\n', text)
+
     def test_connections_are_counted_while_they_come_and_go(self):
         """The thread sanitizer looks here: a worker counted what the loop changed."""
         def connections(client):

@@ -1,11 +1,14 @@
 """Who waits: in order, at no cost, and never in vain for long. And many who only hold."""
 import asyncio
+import http.client
 import json
 import resource
+import socket
 import sqlite3
+import ssl
 import time
 
-from harness import PATIENCE, Server, TestCase, claim, count, main, until
+from harness import PATIENCE, Server, TestCase, certificate, claim, count, main, until
 
 resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
 
@@ -149,6 +152,74 @@ class Waiting(TestCase):
             self.assertLess(time.monotonic() - begin, 30)
         self.play(play)
 
+    def test_who_wants_several_has_its_place_too(self):
+        async def play(port):
+            holder, several, one = [await Wire.open(port) for _ in range(3)]
+            first = bid('m/a', 'holder')
+            granted = (await holder.ask('/v1/acquire', first))[1]
+            both = bid('', 'several', wait_ms=600_000)
+            del both['resource']
+            both['resources'] = ['m/b', 'm/a', 'm/c']
+            several.send('/v1/acquire', both)
+            await self.waiters(1)
+            await self.refused('m/a', 'several')
+            single = bid('m/a', 'one', wait_ms=600_000)
+            one.send('/v1/acquire', single)
+            await self.waiters(2)
+            await holder.ask('/v1/release', hold(first, granted))
+            status, got = await several.answer()
+            self.assertEqual((status, [lease['resource'] for lease in got['leases']]), (200, ['m/a', 'm/b', 'm/c']))
+            self.assertEqual(got['leases'][0]['token'], granted['token'] + 1)
+            await self.waiters(1)
+            mine = {**both, 'resource': 'm/a'}
+            self.assertEqual((await several.ask('/v1/release', hold(mine, got['leases'][0])))[0], 200)
+            status, got = await one.answer()
+            self.assertEqual((status, got['token']), (200, granted['token'] + 2))
+        self.play(play)
+
+    def test_who_wants_several_holds_up_nobody_who_wants_another_of_them(self):
+        async def play(port):
+            holder, several, one, later, behind = [await Wire.open(port) for _ in range(5)]
+            first = bid('n/b', 'holder')
+            granted = (await holder.ask('/v1/acquire', first))[1]
+            both = bid('', 'several', wait_ms=600_000)
+            del both['resource']
+            both['resources'] = ['n/a', 'n/b']
+            several.send('/v1/acquire', both)
+            await self.waiters(1)
+            await self.refused('n/b', 'several')
+            single = bid('n/a', 'one', wait_ms=600_000)
+            status, got = await one.ask('/v1/acquire', single)
+            self.assertEqual(status, 200, got)
+            later.send('/v1/acquire', bid('n/a', 'later', wait_ms=600_000))
+            await self.waiters(2)
+            next_ = bid('n/b', 'behind', wait_ms=600_000)
+            behind.send('/v1/acquire', next_)
+            await self.waiters(3)
+            # Now the other one is in its way: who stood behind it has its turn, and it goes before who came later there.
+            await holder.ask('/v1/release', hold(first, granted))
+            status, turn = await behind.answer()
+            self.assertEqual(status, 200, turn)
+            self.assertEqual((await behind.ask('/v1/release', hold(next_, turn)))[0], 200)
+            self.assertEqual((await one.ask('/v1/release', hold(single, got)))[0], 200)
+            status, got = await several.answer()
+            self.assertEqual((status, len(got['leases'])), (200, 2))
+            await self.waiters(1)
+        self.play(play)
+
+    def test_who_vanishes_behind_bytes_that_nobody_read_is_noticed(self):
+        async def play(port):
+            holder, gone = [await Wire.open(port) for _ in range(2)]
+            await holder.ask('/v1/acquire', bid('w', 'holder', ttl_ms=600_000))
+            gone.send('/v1/acquire', bid('w', 'gone', wait_ms=600_000))
+            await self.waiters(1)
+            # The beginning of another request.
+            gone.writer.write(b'GET /')
+            await gone.writer.drain()
+            gone.close()
+            await self.waiters(0)
+        self.play(play)
+
     def test_a_wait_ends_with_who_is_in_the_way(self):
         async def play(port):
             holder, one = [await Wire.open(port) for _ in range(2)]
@@ -237,6 +308,47 @@ class Waiting(TestCase):
         self.play(play)
 
 
+class OverTls(TestCase):
+    def test_who_says_good_bye_while_waiting_has_left(self):
+        """The last words of TLS are bytes that nobody reads: the end behind them is noticed all the same."""
+        server = Server()
+        certificate(server.dir, 'tls')
+        server.options = ['--tls-cert', f'{server.dir}/tls.pem', '--tls-key', f'{server.dir}/tls.key']
+        with server:
+            context = ssl.create_default_context(cafile=f'{server.dir}/tls.pem')
+            watcher = http.client.HTTPSConnection('127.0.0.1', server.port, timeout=PATIENCE, context=context)
+            self.addCleanup(watcher.close)
+
+            def get(path):
+                watcher.request('GET', path)
+                return watcher.getresponse().read()
+            server.stint('acquire', 'r', '--ttl', '1h')
+            sock = socket.create_connection(('127.0.0.1', server.port), timeout=PATIENCE)
+            self.addCleanup(sock.close)
+            come, go = ssl.MemoryBIO(), ssl.MemoryBIO()
+            tls = context.wrap_bio(come, go, server_hostname='127.0.0.1')
+            while True:
+                try:
+                    tls.do_handshake()
+                    break
+                except ssl.SSLWantReadError:
+                    sock.sendall(go.read())
+                    come.write(sock.recv(65536))
+            body = json.dumps(bid('r', 'gone', wait_ms=600_000))
+            tls.write(f'POST /v1/acquire HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(body)}\r\n\r\n{body}'.encode())
+            sock.sendall(go.read())
+            until(lambda: b'\nstint_waiters 1\n' in get('/metrics'), 'it waits')
+            try:
+                tls.unwrap()
+            except ssl.SSLWantReadError:
+                pass
+            good_bye = go.read()
+            self.assertTrue(good_bye)
+            sock.sendall(good_bye)
+            sock.close()
+            until(lambda: b'\nstint_waiters 0\n' in get('/metrics'), 'it has left')
+
+
 class VanishedWithAKey(TestCase):
     """Who asked with an idempotency key and went away finds what it was granted: a repeat may have been told of it."""
 
@@ -244,13 +356,13 @@ class VanishedWithAKey(TestCase):
         """The request is at the store, which is locked, when its client goes away. Whether it was there in time."""
         def number(name):
             return int(watcher.get('/metrics').body.decode().split(f'\n{name} ')[1].split('\n')[0])
-        watcher = server.client()
+        watcher, headers = server.client(), {'Idempotency-Key': key} if key else {}
         before = number('stint_waiters_vanished_total')
         lock = sqlite3.connect(f'{server.dir}/store.db', isolation_level=None)
         lock.execute('BEGIN IMMEDIATE')
         try:
             gone = server.client()
-            gone.conn.request('POST', path, json.dumps(body), {'Idempotency-Key': key})
+            gone.conn.request('POST', path, json.dumps(body), headers)
             try:
                 until(lambda: number(waiting) == 1, 'it waits', 2)
                 gone.close()
@@ -282,6 +394,23 @@ class VanishedWithAKey(TestCase):
     def test_finds_its_lease(self):
         self.found_again('/v1/acquire', (bid(f'r{i}', 'o', wait_ms=600_000) for i in range(50)),
                          lambda client, body, got: client.post('/v1/renew', hold(body, got, ttl_ms=60_000)))
+
+    def test_without_one_what_it_was_granted_is_given_back_and_counted(self):
+        with Server() as server:
+            client = server.client()
+            for i in range(50):
+                if self.vanish_while_asked_for(server, '/v1/acquire', bid(f'r{i}', 'o', wait_ms=600_000), '', 'stint_waiters'):
+                    break
+            until(lambda: not any(one['held'] for one in client.get('/v1/leases').json['leases']), 'it is given back')
+            kinds = [one['kind'] for one in client.get('/v1/events?limit=1000').json['events']]
+            told = {'granted': kinds.count('granted'), 'released': kinds.count('released')}
+            self.assertEqual(told['granted'], told['released'], kinds)
+
+            def counted():
+                text = client.get('/metrics').body.decode()
+                grants = sum(int(line.split()[1]) for line in text.splitlines() if line.startswith('stint_grants_total{'))
+                return {'granted': grants, 'released': int(text.split('\nstint_releases_total ')[1].split('\n')[0])}
+            until(lambda: counted() == told, f'what is counted is what was done: {told}', 10)
 
     def test_finds_its_item(self):
         body = {'queue': 'q', 'owner': 'w', 'wait_ms': 60_000}

@@ -82,6 +82,9 @@ Connection::Connection(Hub& hub, tcp::socket socket, Moved* from)
 void Connection::look(MonoTime now) {
   client_.look(now);
   if (upstream_) upstream_->look(now);
+  // Its last bytes (TLS says good-bye, or a request was sent ahead) are not read, so that nothing
+  // wakes us for the end behind them.
+  if (minding_ && !watching_ && !cut_ && client_.hung_up()) cut();
 }
 
 void Connection::cut() {
@@ -95,6 +98,7 @@ void Connection::cut() {
 
 void Connection::watch_client(std::function<void()> gone) {
   gone_ = std::move(gone);
+  minding_ = true;
   if (watching_ || cut_ || !client_.unread().empty()) return;
   watching_ = true;
   client_.socket().async_wait(tcp::socket::wait_read,
@@ -108,6 +112,7 @@ void Connection::watch_client(std::function<void()> gone) {
 // The next read must not find an old wait beside it.
 void Connection::unwatch_client() {
   gone_ = nullptr;
+  minding_ = false;
   if (!std::exchange(watching_, false)) return;
   error_code ignored;
   client_.socket().cancel(ignored);
@@ -241,7 +246,7 @@ Task<bool> Connection::serve(RequestHead head) {
   }
   if (const auto* order = std::get_if<Streaming>(&made)) {
     (void)take_pieces(false);
-    co_return co_await stream(*order);
+    co_return co_await stream(*order, head_only);
   }
   const auto* answer = std::get_if<Answer>(&made);
   if (answer == nullptr) co_return false;

@@ -33,7 +33,7 @@ void OpenFeed::leave() {
   waiting_ = 0;
 }
 
-Task<bool> Connection::stream(const Streaming& order) {
+Task<bool> Connection::stream(const Streaming& order, bool head_only) {
   const std::shared_ptr<OpenFeed> feed = order.feed;
   feed_ = feed.get();
   idle_ = true;
@@ -42,7 +42,8 @@ Task<bool> Connection::stream(const Streaming& order) {
                          "\r\nTransfer-Encoding: chunked\r\nCache-Control: no-store\r\n");
   for (const Field& field : order.head.fields) text += cat(field.name, ": ", field.value, "\r\n");
   text += "Connection: close\r\n\r\n";
-  if (!order.head.body.empty()) text += chunk(order.head.body);
+  if (head_only) feed->end();  // nothing follows, not even the end of a body
+  if (!head_only && !order.head.body.empty()) text += chunk(order.head.body);
   watch_client({});
   bool whole = !hub_.stopping;
   while (whole && !cut_) {
@@ -53,7 +54,7 @@ Task<bool> Connection::stream(const Streaming& order) {
       text.clear();
       continue;
     }
-    if (feed->waiting() > 0) {
+    if (feed->waiting() > 0 && !head_only) {
       text = chunk(feed->take());
     } else if (feed->ended()) {
       break;
@@ -61,7 +62,7 @@ Task<bool> Connection::stream(const Streaming& order) {
       co_await feed->wake.async_wait(kQuietly);
     }
   }
-  if (whole && !cut_) (void)co_await client_.write("0\r\n\r\n");
+  if (whole && !cut_ && !head_only) (void)co_await client_.write("0\r\n\r\n");
   unwatch_client();
   feed_ = nullptr;
   feed->leave();

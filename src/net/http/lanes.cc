@@ -17,8 +17,6 @@
 namespace stint::net::http {
 namespace {
 
-// A request that is longer is not short.
-constexpr std::size_t kMostRequest = std::size_t{8} << 10U;
 constexpr std::size_t kMostInATurn = 128;
 constexpr Millis kLaneSweep{500};
 

@@ -36,6 +36,9 @@ struct Moved {
   unsigned returned = 0;
 };
 
+// A request that is longer is not short.
+constexpr std::size_t kMostRequest = std::size_t{8} << 10U;
+
 class Lane;
 
 class Lanes {

@@ -12,8 +12,11 @@ namespace {
 constexpr std::chrono::milliseconds kSweep{100};
 constexpr Millis kCutTime{5000};
 constexpr std::string_view kFull =
-    "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\n"
-    "Connection: close\r\n\r\n";
+    "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nContent-Length: 95\r\n"
+    "Retry-After: 1\r\nConnection: close\r\n\r\n"
+    "{\"error\":{\"code\":\"unavailable\",\"message\":\"too many connections: ask again. Nothing "
+    "was "
+    "done.\"}}";
 
 // A descriptor of another's: it is let go of, never closed.
 class FdWatching final : public Watching {
@@ -151,6 +154,8 @@ class AsioServer final : public Server {
   Status open_lanes(const tcp& protocol) {
     TurnHandler* const turns = hub_->options.turns;
     if (turns == nullptr || hub_->tls) return {};
+    // A lane takes what it reads whole: where heads have to be shorter, the loop looks at each.
+    if (hub_->options.limits.head_bytes < kMostRequest) return {};
     auto lanes = Lanes::open(hub_->options.lanes, hub_->options.limits.idle_time, *turns,
                              hub_->clock, [this, protocol](Moved moved) {
                                // Shared: a task is copied.

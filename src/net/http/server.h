@@ -80,8 +80,8 @@ class Call {
   // Answers with what is put into the feed, for as long as the client stays; `head.body` comes
   // first. On the loop.
   virtual std::shared_ptr<Feed> stream(Answer head) = 0;
-  // `then` is called on the loop if the client closes its connection before it is answered. Not
-  // noticed behind a pipelined request. On the loop.
+  // `then` is called on the loop if the client closes its connection before it is answered. On the
+  // loop.
   virtual void on_gone(std::function<void()> then) = 0;
   // "192.0.2.7:54321"
   virtual std::string peer() const = 0;

@@ -1,5 +1,7 @@
 #include "net/http/wire.h"
 
+#include <poll.h>
+
 #include <charconv>
 
 #include "base/text.h"
@@ -134,6 +136,12 @@ bool Wire::ended() {
   const std::size_t got =
       socket_.receive(asio::buffer(&byte, 1), tcp::socket::message_peek, failed);
   return failed != asio::error::would_block && got == 0;
+}
+
+bool Wire::hung_up() {
+  if (!socket_.is_open()) return true;
+  pollfd asked{.fd = socket_.native_handle(), .events = POLLRDHUP, .revents = 0};
+  return ::poll(&asked, 1, 0) > 0;
 }
 
 void Wire::say_plain(std::string_view text) {

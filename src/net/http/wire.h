@@ -74,6 +74,8 @@ class Wire {
   bool quiet();
   // Closed by the other side, with nothing left to read.
   bool ended();
+  // The other side will send no more, whatever is left to read.
+  bool hung_up();
   // The socket alone, past any encryption: for the last word to who does not speak it.
   void say_plain(std::string_view text);
 
@@ -134,7 +136,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // What is there of the body, as the upstream gets it (`chunked`: framed anew). Errors: Invalid.
   Result<std::string> take_pieces(bool chunked);
   Task<void> linger();
-  Task<bool> stream(const Streaming& order);
+  Task<bool> stream(const Streaming& order, bool head_only);
   void unwatch_client();
   // ---- forward.cc
   Task<bool> forward(const RequestHead& head, const Forward& order);
@@ -164,7 +166,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   PendingCall* pending_ = nullptr;  // waits for its handler
   OpenFeed* feed_ = nullptr;        // what is being answered
   std::function<void()> gone_;      // told when the client goes
-  bool watching_ = false;
+  bool minding_ = false;            // whether the client goes
+  bool watching_ = false;           // its next byte, or its end
   std::string peer_;
   std::uint64_t taken_ = 0;  // bytes of the present body
   std::string unsent_;       // of the present answer

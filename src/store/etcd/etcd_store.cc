@@ -201,7 +201,10 @@ Result<Reading> EtcdStore::scan(const ScanRange& range) {
     out.entries = std::move(*records);
   }
   bool merged = false;
-  for (const std::string& prefix : log_.state()->prefixes) {
+  // As it was learnt by now. Held: a `for` over what the call returns would let it go before the
+  // first turn, and another thread that learns of a new prefix meanwhile would free it.
+  const std::shared_ptr<const LogState> known = log_.state();
+  for (const std::string& prefix : known->prefixes) {
     if (!prefix.starts_with(range.prefix) && !range.prefix.starts_with(prefix)) continue;
     auto some =
         log_.list(prefix, numbers_of(range, prefix), range.limit, range.backwards, deadline);
