@@ -1,5 +1,5 @@
 // A few connections for many threads. Some of them are never lent to who may have to wait for a
-// row: else a few rows that guards hold for long would keep everybody waiting.
+// row: else a few rows that guards hold for long would keep everybody waiting (ADR 0029).
 #pragma once
 
 #include <condition_variable>
