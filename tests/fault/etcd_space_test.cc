@@ -28,6 +28,9 @@ class FullEtcd {
   }
   std::uint16_t port() const { return listener_.port; }
   void set(Full full) { full_ = full; }
+  // What another does between a transaction that was carried out and the word that it was not.
+  // REQUIRES: before set().
+  void then(std::function<void()> other) { then_ = std::move(other); }
 
  private:
   static std::string request_of(int client) {
@@ -54,6 +57,7 @@ class FullEtcd {
     std::string said;
     if (full != Full::Beforehand) said = ask(server_, request, SIZE_MAX, Millis(5'000)).bytes;
     if (full == Full::No) return said;
+    if (then_) then_();
     const std::string body = R"({"error":"etcdserver: mvcc: database space exceeded",)"
                              R"("message":"etcdserver: mvcc: database space exceeded","code":8})";
     return cat("HTTP/1.1 429 Too Many Requests\r\nContent-Type: application/json\r\n",
@@ -61,6 +65,7 @@ class FullEtcd {
   }
 
   const std::uint16_t server_;
+  std::function<void()> then_;
   std::atomic<Full> full_ = Full::No;
   Listener listener_;
   std::jthread thread_;
@@ -114,12 +119,26 @@ TEST_F(EtcdSpace, ACommitThatWasCarriedOutIsNotToldAsRefused) {
   }
 }
 
+// Somebody claims an item in the moment in which it was put: its place is empty again.
+TEST_F(EtcdSpace, ARecordThatIsGoneAgainDoesNotShowThatItWasNeverMade) {
+  const auto other = open_etcd({etcd_.node(0).port()});
+  ASSERT_NE(other, nullptr);
+  std::string removed;
+  full_->then([&] { removed = outcome(other->commit({step_on(Step::Kind::Remove, "new")}, {})); });
+  full_->set(FullEtcd::Full::WhenApplied);
+  EXPECT_EQ(outcome(store_->commit({expecting(step_on(Step::Kind::Set, "new", "v"))}, {})),
+            "unknown_outcome");
+  full_->set(FullEtcd::Full::No);
+  EXPECT_EQ(removed, "done");
+  EXPECT_EQ(version("new"), 0U);
+}
+
 TEST_F(EtcdSpace, ACommitThatWasRefusedIsToldAsThatWhereItShows) {
   const std::string before = state();
   full_->set(FullEtcd::Full::Beforehand);
   for (const auto& make : all_kinds()) {
     const Step step = make();
-    const bool shows = step.kind != Step::Kind::Touch;
+    const bool shows = step.expect == store::Expect::Seen;
     const auto answer = store_->commit({step}, {});
     ASSERT_EQ(outcome(answer), shows ? "unavailable" : "unknown_outcome") << step.key;
     EXPECT_NE(answer.error().message.find("database space exceeded"), std::string::npos);

@@ -63,11 +63,12 @@ Result<CommitAnswer> Commit::try_until_settled() {
 }
 
 // The transaction was answered, so it is over: a record that it would have changed and that is as
-// it was expected to be was not changed by it.
+// it was expected to be was not changed by it. One that was expected to be absent does not tell: it
+// may have been made, and removed by another since.
 bool Commit::surely_not_done() const {
   const auto telling = std::ranges::find_if(steps_, [](const Step& step) {
-    return (step.kind == Step::Kind::Set && step.expect != Expect::Any) ||
-           (step.kind == Step::Kind::Remove && step.expect == Expect::Seen);
+    const bool changes = step.kind == Step::Kind::Set || step.kind == Step::Kind::Remove;
+    return changes && step.expect == Expect::Seen;
   });
   if (telling == steps_.end()) return false;
   Txn look;
@@ -77,8 +78,7 @@ bool Commit::surely_not_done() const {
   const auto answer = parse_txn(reply.body);
   if (!answer || answer->operations.size() != 1) return false;
   const auto& found = answer->operations.front().found;
-  const Version version = found.empty() ? 0 : found.front().modified;
-  return version == (telling->expect == Expect::Seen ? telling->version : 0);
+  return !found.empty() && found.front().modified == telling->version;
 }
 
 // Leases that nothing hangs on. Of what was sent without an answer, nobody can say that.
