@@ -73,9 +73,11 @@ TEST_F(RedisMoved, ACommitGoesToTheNewMaster) {
 TEST_F(RedisMoved, WhatTheFormerMasterShowsIsNotBelieved) {
   const auto store = open();
   const auto other = open();
-  ASSERT_TRUE(store != nullptr && other != nullptr);
+  const auto lister = open();
+  ASSERT_TRUE(store != nullptr && other != nullptr && lister != nullptr);
   ASSERT_NE(redis_put(*store, "k", "1"), 0U);
   ASSERT_EQ(redis_get(*other, "k"), "1");
+  ASSERT_EQ(redis_get(*lister, "k"), "1");
   fail_over();
   ASSERT_NE(redis_put(*store, "k", "2"), 0U);
   // It lags for ever, in this record.
@@ -85,6 +87,9 @@ TEST_F(RedisMoved, WhatTheFormerMasterShowsIsNotBelieved) {
   }));
   redis_cli(first_.port(), {"CONFIG", "SET", "replica-read-only", "no"});
   redis_cli(first_.port(), {"HSET", "{stint}:records", ":k", "1 0 0 1"});
+  const auto listed = lister->scan({.prefix = "k", .after = "", .limit = 10, .backwards = false});
+  ASSERT_TRUE(listed && listed->entries.size() == 1U);
+  EXPECT_EQ(listed->entries.front().value, "2");
   EXPECT_EQ(redis_get(*other, "k"), "2");
 }
 

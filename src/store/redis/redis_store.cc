@@ -188,10 +188,14 @@ Result<RedisStore::Ran> RedisStore::run_commit(const std::vector<std::string_vie
 }
 
 Result<Reading> RedisStore::read(const std::vector<std::string>& keys) {
-  auto out = read_here(keys);
+  return where_the_name_leads([&] { return read_here(keys); });
+}
+
+Result<Reading> RedisStore::where_the_name_leads(const LookHere& look) {
+  auto out = look();
   if (!out || *out) return out ? Result<Reading>(std::move(**out)) : out.error();
   pipeline_->forget_link();
-  out = read_here(keys);
+  out = look();
   if (!out) return out.error();
   if (!*out) return unavailable(cat("the Redis at ", options_.where(), " is no longer the master"));
   return std::move(**out);
@@ -248,8 +252,12 @@ Result<std::uint64_t> RedisStore::revision() {
 }
 
 Result<Reading> RedisStore::scan_page(const ScanRange& range) {
+  return where_the_name_leads([&] { return scan_here(range); });
+}
+
+Result<std::optional<Reading>> RedisStore::scan_here(const ScanRange& range) {
   const auto bounds = redis::bounds_of(range);
-  if (!bounds || range.limit == 0) return read({});
+  if (!bounds || range.limit == 0) return read_here({});
   const std::string limit = std::to_string(range.limit);
   const std::vector<std::string_view> words = {
       records_,     index_,     range.backwards ? "ZREVRANGEBYLEX" : "ZRANGEBYLEX",
@@ -266,17 +274,18 @@ Result<Reading> RedisStore::scan_page(const ScanRange& range) {
   Reply& reply = answer->replies.front();
   if (reply.is(Reply::Kind::Error)) return redis::fault_of(reply, options_.where());
   std::vector<Reply>& items = reply.items;
-  if (items.size() < 4 || items.size() % 2 != 0) return redis::damaged("a scan of odd size");
+  if (items.size() < 5 || items.size() % 2 == 0) return redis::damaged("a scan of even size");
   if (auto ok = check_id(items[2]); !ok) return ok.error();
-  auto at = redis::read_now(items[3], items[0], items[1]);
+  if (items[3].text != run_id()) return std::optional<Reading>();
+  auto at = redis::read_now(items[4], items[0], items[1]);
   if (!at) return at.error();
   Reading out{.entries = {}, .store_wall = at->wall(), .store_time = at->time()};
-  for (std::size_t i = 4; i < items.size(); i += 2) {
+  for (std::size_t i = 5; i < items.size(); i += 2) {
     auto entry = redis::read_entry(std::move(items[i].text), items[i + 1], *at);
     if (!entry) return entry.error();
     out.entries.push_back(std::move(*entry));
   }
-  return out;
+  return std::optional(std::move(out));
 }
 
 Result<Reading> RedisStore::scan(const ScanRange& range) {

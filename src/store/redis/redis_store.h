@@ -6,6 +6,7 @@
 // the record Capabilities::tail_record says so (docs/adr/0012).
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -60,6 +61,10 @@ class RedisStore final : public Store {
   Result<Ran> run_commit(const std::vector<std::string_view>& words, bool durable, MonoTime until);
   // Nothing: this server follows another one now, which somebody has entered.
   Result<std::optional<Reading>> read_here(const std::vector<std::string>& keys);
+  Result<std::optional<Reading>> scan_here(const ScanRange& range);
+  // Then it is looked at once more, over a new connection.
+  using LookHere = std::function<Result<std::optional<Reading>>()>;
+  Result<Reading> where_the_name_leads(const LookHere& look);
   Result<Reading> scan_page(const ScanRange& range);
   Result<CommitAnswer> answered(const std::vector<Step>& steps, const redis::Reply& reply) const;
   Status check_id(const redis::Reply& id) const;

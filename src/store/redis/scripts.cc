@@ -133,14 +133,14 @@ return {-4}
 
 constexpr std::string_view kScan = R"lua(
 local keys = redis.call(ARGV[1], KEYS[2], ARGV[2], ARGV[3], 'LIMIT', 0, ARGV[4])
-local fields = {'#id', '#now'}
-for i = 1, #keys do fields[i + 2] = ':' .. keys[i] end
+local fields = {'#id', '#run', '#now'}
+for i = 1, #keys do fields[i + 3] = ':' .. keys[i] end
 local got = redis.call('HMGET', KEYS[1], unpack(fields))
 local t = redis.call('TIME')
-local out = {t[1], t[2], got[1], got[2]}
+local out = {t[1], t[2], got[1], got[2], got[3]}
 for i = 1, #keys do
-  out[2 * i + 3] = keys[i]
-  out[2 * i + 4] = got[i + 2]
+  out[2 * i + 4] = keys[i]
+  out[2 * i + 5] = got[i + 3]
 end
 return out
 )lua";
