@@ -135,7 +135,8 @@ void Waiters::still_waiting(const LinePtr& line, const WaiterPtr& waiter,
     leave_unanswered(waiter);
   } else if (clock_.mono() >= waiter->until || closed_ || waiter->out) {
     refuse(waiter);
-  } else if (elsewhere && waiter->line->waiting.front() == waiter) {
+  } else if (elsewhere && waiter->line->waiting.size() == 1) {
+    // Where others wait, the next look is set, by an answer that may be newer than this one.
     look_again(waiter->line, in_the_way);
   }
   if (line->waiting.empty()) return;

@@ -1,5 +1,6 @@
 #include "net/http/server.h"
 
+#include <array>
 #include <condition_variable>
 
 #include "base/mutex.h"
@@ -11,12 +12,13 @@ namespace {
 
 constexpr std::chrono::milliseconds kSweep{100};
 constexpr Millis kCutTime{5000};
-constexpr std::string_view kFull =
+constexpr std::string_view kFullBody =
+    R"({"error":{"code":"unavailable",)"
+    R"("message":"too many connections: ask again. Nothing was done."}})";
+constexpr std::string_view kFullHead =
     "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nContent-Length: 95\r\n"
-    "Retry-After: 1\r\nConnection: close\r\n\r\n"
-    "{\"error\":{\"code\":\"unavailable\",\"message\":\"too many connections: ask again. Nothing "
-    "was "
-    "done.\"}}";
+    "Retry-After: 1\r\nConnection: close\r\n\r\n";
+static_assert(kFullBody.size() == 95);
 
 // A descriptor of another's: it is let go of, never closed.
 class FdWatching final : public Watching {
@@ -218,7 +220,7 @@ class AsioServer final : public Server {
     error_code ignored;
     if (connections() >= hub_->options.limits.connections) {
       socket.non_blocking(true, ignored);
-      socket.write_some(asio::buffer(kFull), ignored);
+      socket.write_some(std::array{asio::buffer(kFullHead), asio::buffer(kFullBody)}, ignored);
       return;
     }
     socket.set_option(tcp::no_delay(true), ignored);
