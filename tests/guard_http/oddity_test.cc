@@ -158,7 +158,7 @@ TEST_F(HttpOddity, ATokenInATrailerIsNone) {
   ASSERT_TRUE(client.send(
       cat("PUT / HTTP/1.1\r\n", world_.headers(a), chunked, "Fencing-Token: 99\r\n\r\n")));
   const os::Fd up = accepted();
-  EXPECT_EQ(until(up.get(), "0\r\n\r\n").find("99"), std::string::npos);
+  EXPECT_EQ(until(up.get(), "0\r\n\r\n").find("Fencing-Token: 99"), std::string::npos);
   ASSERT_TRUE(send_all(up.get(), kOk));
   EXPECT_EQ(client.read().status, 200);
 }
