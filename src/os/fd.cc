@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -50,10 +51,29 @@ void EventFd::signal() {
   [[maybe_unused]] const auto written = ::write(fd_.get(), &one, sizeof one);
 }
 
-void EventFd::drain() {
+namespace {
+void take_count(int fd) {
   std::uint64_t count = 0;
-  [[maybe_unused]] const auto got = ::read(fd_.get(), &count, sizeof count);
+  [[maybe_unused]] const auto got = ::read(fd, &count, sizeof count);
 }
+}  // namespace
+
+void EventFd::drain() { take_count(fd_.get()); }
+
+Result<AlarmFd> AlarmFd::make() {
+  Fd fd(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+  if (!fd) return Error{Code::Failed, errno_text("making a timer descriptor")};
+  return AlarmFd(std::move(fd));
+}
+
+void AlarmFd::set(std::chrono::nanoseconds in) {
+  itimerspec spec{};
+  spec.it_value.tv_sec = static_cast<time_t>(in.count() / 1'000'000'000);
+  spec.it_value.tv_nsec = in.count() % 1'000'000'000;
+  CHECK(::timerfd_settime(fd_.get(), 0, &spec, nullptr) == 0, "timerfd_settime");
+}
+
+void AlarmFd::drain() { take_count(fd_.get()); }
 
 Status spare_descriptors(std::size_t count) {
   std::vector<Fd> spare;

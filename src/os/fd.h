@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -47,6 +48,22 @@ class EventFd {
   explicit EventFd(Fd fd) : fd_(std::move(fd)) {}
   int fd() const { return fd_.get(); }
   void signal();
+  void drain();
+
+ private:
+  Fd fd_;
+};
+
+// Wakes a poll() when its time has come; then drain(). Time asleep does not count.
+class AlarmFd {
+ public:
+  // Errors: out of descriptors.
+  static Result<AlarmFd> make();
+  explicit AlarmFd(Fd fd) : fd_(std::move(fd)) {}
+  int fd() const { return fd_.get(); }
+  // Once, from now on; what was set before is gone.
+  void set(std::chrono::nanoseconds in);
+  void stop() { set(std::chrono::nanoseconds(0)); }
   void drain();
 
  private:

@@ -31,7 +31,7 @@ class Desk final : public Server, public net::http::Handler, public net::http::T
   bool stop(Millis patience) override;
   Status reload() override { return http_->reload(); }
   void request(const std::shared_ptr<net::http::Call>& call) override;
-  void turn(net::http::Turn& turn) override;
+  std::unique_ptr<net::http::Sitting> sit() override;
 
  private:
   // The first one that says no answers.
@@ -52,8 +52,12 @@ class Desk final : public Server, public net::http::Handler, public net::http::T
     std::shared_ptr<Request> request;
     api::Ask ask;
   };
+  class LaneSitting;
   using Answers = std::vector<std::pair<std::size_t, Answer>>;
   void run_gathered();
+  // Those who are refused as things stand do not wait for the batch that is under way.
+  void look_at_gathered();
+  void looked_at(std::vector<Gathered>& batch, Answers& refused);
   void finish_all(std::vector<Gathered>& batch, Answers& answers);
   // Of a lane: what can be asked of the store together with the others. Nothing: the loop's.
   std::optional<Gathered> read_short(const std::shared_ptr<net::http::ShortCall>& call);
@@ -85,8 +89,12 @@ class Desk final : public Server, public net::http::Handler, public net::http::T
   std::string id_prefix_;
   std::atomic<bool> stopping_ = false;
   Readiness readiness_;
+  // ---- the loop's alone
   std::vector<Gathered> gathered_;
-  bool gathering_ = false;  // a batch is under way, or about to be
+  std::size_t unseen_ = 0;   // at its end: not looked at yet
+  bool gathering_ = false;   // a batch is under way, or about to be
+  bool looking_ = false;     // some of those that are gathered are being looked at
+  bool store_free_ = false;  // a batch is about to be, and waits for the look
   Mutex used_mutex_;
   // When the use of a key was written last.
   std::map<std::string, MonoTime> used_ GUARDED_BY(used_mutex_);

@@ -1,4 +1,6 @@
 // What came while the store was busy goes to it together.
+#include <algorithm>
+
 #include "base/text.h"
 #include "server/desk.h"
 
@@ -32,10 +34,14 @@ bool Desk::line_up(const VisitPtr& visit, const std::shared_ptr<Request>& reques
     return false;
   }
   gathered_.push_back({visit, request, std::move(ask)});
+  ++unseen_;
   ++metrics_.queued;
-  if (std::exchange(gathering_, true)) return true;
   // After what else this turn of the loop brings.
-  http_->post([this] { run_gathered(); });
+  if (!std::exchange(gathering_, true)) {
+    http_->post([this] { run_gathered(); });
+  } else if (!std::exchange(looking_, true)) {
+    http_->post([this] { look_at_gathered(); });
+  }
   return true;
 }
 
@@ -58,6 +64,7 @@ void Desk::run_gathered() {
     batch->assign(std::make_move_iterator(gathered_.begin()), std::make_move_iterator(end));
     gathered_.erase(gathered_.begin(), end);
   }
+  unseen_ = std::min(unseen_, gathered_.size());
   if (batch->empty()) {
     gathering_ = false;
     return;
@@ -83,8 +90,13 @@ void Desk::run_gathered() {
     serve_.backend.batch->many(*asks, tell, pause);
     metrics_.store_time.observe(clock_.mono() - began);
     http_->post([this, batch, asks, answers] {
-      // The next ones are on their way to the store before these are told.
-      run_gathered();
+      // The next ones are on their way to the store before these are told. Those that are being
+      // looked at go with them.
+      if (looking_) {
+        store_free_ = true;
+      } else {
+        run_gathered();
+      }
       finish_all(*batch, *answers);
     });
   });
@@ -96,6 +108,44 @@ void Desk::run_gathered() {
                                    Millis(1000)));
   }
   run_gathered();
+}
+
+void Desk::look_at_gathered() {
+  auto batch = std::make_shared<std::vector<Gathered>>();
+  const auto from = gathered_.end() - static_cast<std::ptrdiff_t>(std::exchange(unseen_, 0));
+  batch->assign(std::make_move_iterator(from), std::make_move_iterator(gathered_.end()));
+  gathered_.erase(from, gathered_.end());
+  const bool queued = !batch->empty() && http_->work([this, batch] {
+    std::vector<api::Ask> asks;
+    asks.reserve(batch->size());
+    for (Gathered& one : *batch) asks.push_back(std::move(one.ask));
+    auto refused = std::make_shared<Answers>();
+    serve_.backend.batch->look(asks, 0, [&](std::size_t i, const api::AskAnswer& told) {
+      refused->emplace_back(i, ask_answer(*(*batch)[i].request, asks[i], told));
+    });
+    for (std::size_t i = 0; i < asks.size(); ++i) (*batch)[i].ask = std::move(asks[i]);
+    http_->post([this, batch, refused] { looked_at(*batch, *refused); });
+  });
+  Answers nobody;
+  if (!queued) looked_at(*batch, nobody);
+}
+
+void Desk::looked_at(std::vector<Gathered>& batch, Answers& refused) {
+  finish_all(batch, refused);
+  for (const auto& [i, answer] : refused) batch[i].visit = nullptr;
+  metrics_.queued -= static_cast<std::int64_t>(refused.size());
+  // Before those who have come since.
+  auto at = gathered_.end() - static_cast<std::ptrdiff_t>(unseen_);
+  for (Gathered& one : batch) {
+    if (one.visit != nullptr) at = gathered_.insert(at, std::move(one)) + 1;
+  }
+  looking_ = false;
+  if (std::exchange(store_free_, false)) {
+    run_gathered();
+  } else if (unseen_ > 0) {
+    looking_ = true;
+    http_->post([this] { look_at_gathered(); });
+  }
 }
 
 // Only the way of what is well: whatever is to be refused is refused by the loop, in one place. So
@@ -140,27 +190,65 @@ std::optional<Desk::Gathered> Desk::read_short(const std::shared_ptr<net::http::
   return Gathered{std::move(visit), std::move(request), std::move(*ask)};
 }
 
-void Desk::turn(net::http::Turn& turn) {
-  const auto& calls = turn.calls();
-  std::vector<Gathered> batch;
-  std::vector<api::Ask> asks;
-  batch.reserve(calls.size());
-  asks.reserve(calls.size());
-  for (const auto& call : calls) {
-    auto one = read_short(call);
-    if (!one) continue;
-    asks.push_back(std::move(one->ask));
-    batch.push_back(std::move(*one));
+// What one thread of a lane has read.
+class Desk::LaneSitting final : public net::http::Sitting {
+ public:
+  explicit LaneSitting(Desk& desk) : desk_(desk) {}
+
+  bool take(const std::shared_ptr<net::http::ShortCall>& call) override {
+    auto one = desk_.read_short(call);
+    if (!one) return false;
+    asks_.push_back(std::move(one->ask));
+    batch_.push_back(std::move(*one));
+    return true;
   }
-  if (asks.empty()) return;
-  const MonoTime began = clock_.mono();
-  serve_.backend.batch->many(
-      asks,
-      [&](std::size_t i, const api::AskAnswer& told) {
-        finish(batch[i].visit, ask_answer(*batch[i].request, asks[i], told));
-      },
-      [&turn] { turn.send(); });
-  metrics_.store_time.observe(clock_.mono() - began);
-}
+
+  void look() override {
+    bool any = false;
+    leases().look(asks_, seen_, [&](std::size_t i, const api::AskAnswer& told) {
+      tell(i, told);
+      batch_[i].visit = nullptr;
+      any = true;
+    });
+    if (any) forget_told();
+    seen_ = batch_.size();
+  }
+
+  void serve(const Pause& pause) override {
+    const MonoTime began = desk_.clock_.mono();
+    leases().many(
+        asks_, [this](std::size_t i, const api::AskAnswer& told) { tell(i, told); }, pause);
+    desk_.metrics_.store_time.observe(desk_.clock_.mono() - began);
+    batch_.clear();
+    asks_.clear();
+    seen_ = 0;
+  }
+
+ private:
+  api::BatchedLeases& leases() const { return *desk_.serve_.backend.batch; }
+  void tell(std::size_t i, const api::AskAnswer& told) {
+    desk_.finish(batch_[i].visit, ask_answer(*batch_[i].request, asks_[i], told));
+  }
+  void forget_told() {
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < batch_.size(); ++i) {
+      if (batch_[i].visit == nullptr) continue;
+      if (kept != i) {
+        batch_[kept] = std::move(batch_[i]);
+        asks_[kept] = std::move(asks_[i]);
+      }
+      ++kept;
+    }
+    batch_.erase(batch_.begin() + static_cast<std::ptrdiff_t>(kept), batch_.end());
+    asks_.erase(asks_.begin() + static_cast<std::ptrdiff_t>(kept), asks_.end());
+  }
+
+  Desk& desk_;
+  std::vector<Gathered> batch_;
+  std::vector<api::Ask> asks_;  // beside it
+  std::size_t seen_ = 0;        // so many of them were looked at
+};
+
+std::unique_ptr<net::http::Sitting> Desk::sit() { return std::make_unique<LaneSitting>(*this); }
 
 }  // namespace stint::server

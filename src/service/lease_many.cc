@@ -142,13 +142,51 @@ void LeaseService::many(const std::vector<api::Ask>& asks, const Tell& tell, con
                        (renews_at_once && std::holds_alternative<api::Renewal>(asks[i]));
     (quick ? at_once : synced).push_back(i);
   }
-  if (!at_once.empty()) many_together(asks, at_once, tell, [] {});
-  if (!synced.empty()) many_together(asks, synced, tell, pause);
+  if (!at_once.empty()) many_together(asks, at_once, tell, {.before = [] {}, .beside = pause});
+  if (!synced.empty()) many_together(asks, synced, tell, {.before = pause, .beside = [] {}});
+}
+
+// Whoever asks for something that no timer holds back is not refused, and is not looked at any
+// closer. The same goes for who holds what he says, as far as is known here.
+std::vector<std::size_t> LeaseService::perhaps_refused(const std::vector<api::Ask>& asks,
+                                                       std::size_t first) {
+  std::vector<std::size_t> out;
+  std::vector<std::size_t> bids;
+  std::vector<std::string> keys;
+  for (std::size_t i = first; i < asks.size(); ++i) {
+    if (const auto* bid = std::get_if<api::AcquireRequest>(&asks[i])) {
+      bids.push_back(i);
+      for (auto* const key : {alive_key, rest_key, cool_key}) {
+        keys.push_back(key(bid->resource.text()));
+      }
+    } else if (Snapshot known; !assume(*grip_of(asks[i]), known)) {
+      out.push_back(i);
+    }
+  }
+  if (bids.empty()) return out;
+  const auto reading = store_.read(keys);
+  if (!reading) return out;
+  const std::size_t each = keys.size() / bids.size();
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    const std::size_t bid = bids[i / each];
+    if (reading->entries[i].timer.state != TimerState::Running) continue;
+    if (out.empty() || out.back() != bid) out.push_back(bid);
+  }
+  return out;
+}
+
+void LeaseService::look(const std::vector<api::Ask>& asks, std::size_t first, const Tell& tell) {
+  const std::vector<std::size_t> some = perhaps_refused(asks, first);
+  auto plans = plan_many(asks, some);
+  for (std::size_t i = 0; i < some.size(); ++i) {
+    if (!plans[i] || !plans[i]->standing.empty() || !plans[i]->steps.empty()) continue;
+    tell(some[i], told_of(asks[some[i]], std::move(plans[i]->settled)));
+  }
 }
 
 void LeaseService::many_together(const std::vector<api::Ask>& asks,
                                  const std::vector<std::size_t>& some, const Tell& tell,
-                                 const Pause& pause) {
+                                 const Pauses& pauses) {
   auto plans = plan_many(asks, some);
   std::vector<std::size_t> single;
   std::vector<std::size_t> proposed;
@@ -164,9 +202,9 @@ void LeaseService::many_together(const std::vector<api::Ask>& asks,
       proposals.push_back({std::move(plans[i]->steps), sync_of(plans[i]->settled.decision.change)});
     }
   }
-  pause();
+  pauses.before();
   std::vector<Result<store::CommitAnswer>> answers;
-  if (!proposals.empty()) answers = many_commits_->commit_many(proposals);
+  if (!proposals.empty()) answers = many_commits_->commit_many(proposals, pauses.beside);
   remember_newest(plans, proposed, answers);
   for (std::size_t next = 0; next < proposed.size(); ++next) {
     Planned& plan = *plans[proposed[next]];
@@ -188,6 +226,7 @@ void LeaseService::many_together(const std::vector<api::Ask>& asks,
     committed(plan, *done);
     tell(i, told_of(asks[i], std::move(plan.settled)));
   }
+  if (!single.empty()) pauses.beside();
   for (const std::size_t i : single) tell(i, one_by_one(asks[i]));
 }
 

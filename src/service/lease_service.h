@@ -43,6 +43,7 @@ class LeaseService final : public api::Leases, public api::BatchedLeases {
   Result<std::unique_ptr<Watch>> watch(const ResourceName& resource) override;
   // With one disk sync for all, where the store can (batches() says so).
   void many(const std::vector<api::Ask>& asks, const Tell& tell, const Pause& pause) override;
+  void look(const std::vector<api::Ask>& asks, std::size_t first, const Tell& tell) override;
   bool batches() const { return many_commits_ != nullptr; }
   const Generation& generation() const override { return *generation_.load(); }
   Millis smallest_ttl() const override { return store_.capabilities().smallest_ttl; }
@@ -94,9 +95,16 @@ class LeaseService final : public api::Leases, public api::BatchedLeases {
   // Several verbs' plans, on one reading; empty: it goes the way of a single verb.
   std::vector<std::optional<Planned>> plan_many(const std::vector<api::Ask>& asks,
                                                 const std::vector<std::size_t>& some);
-  // Those of `some`, with one commit of the store. `pause`: before it waits for a disk.
+  // Called before the commit, and before others' commits are waited for.
+  struct Pauses {
+    Pause before;
+    Pause beside;
+  };
+  // Those of `some`, with one commit of the store.
   void many_together(const std::vector<api::Ask>& asks, const std::vector<std::size_t>& some,
-                     const Tell& tell, const Pause& pause);
+                     const Tell& tell, const Pauses& pauses);
+  // All that are refused, and perhaps others.
+  std::vector<std::size_t> perhaps_refused(const std::vector<api::Ask>& asks, std::size_t first);
   api::AskAnswer told_of(const api::Ask& ask, Settled&& settled);
   std::optional<Anchor> anchor_of(const Planned& planned, const store::Committed& done) const;
   Result<core::Verb> verb_of(const api::AcquireRequest& request) const;

@@ -1,6 +1,7 @@
 // commit_many() for a store whose commits are combined: what one caller proposes is of one batch.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "store/combiner.h"
@@ -12,7 +13,8 @@ namespace stint::store {
 // REQUIRES of Pending: members `steps`, `sync` and `answer`, in this order the first.
 template <class Pending>
 std::vector<Result<CommitAnswer>> commit_together(Combiner<Pending>& commits,
-                                                  const std::vector<Proposal>& proposals) {
+                                                  const std::vector<Proposal>& proposals,
+                                                  const std::function<void()>& beside) {
   std::vector<Pending> own;
   own.reserve(proposals.size());
   std::vector<Pending*> waiting;
@@ -24,7 +26,7 @@ std::vector<Result<CommitAnswer>> commit_together(Combiner<Pending>& commits,
       waiting.push_back(&own.back());
     }
   }
-  commits.run(waiting);
+  commits.run(waiting, beside);
   std::vector<Result<CommitAnswer>> out;
   out.reserve(own.size());
   for (Pending& one : own) out.push_back(std::move(one.answer));

@@ -17,12 +17,22 @@ class Declining final : public net::http::Handler, public net::http::TurnHandler
   void request(const std::shared_ptr<net::http::Call>& call) override {
     call->answer({.status = stopping ? 503 : 200, .body = "{}", .is_short = true});
   }
-  void turn(net::http::Turn& /*turn*/) override {
-    in_turn = true;
-    EXPECT_TRUE(wait_until([this] { return stopping.load(); }));
-  }
-  std::atomic<bool> in_turn = false;
+  std::unique_ptr<net::http::Sitting> sit() override { return std::make_unique<Seat>(*this); }
+  std::atomic<bool> in_hand = false;
   std::atomic<bool> stopping = false;
+
+ private:
+  struct Seat final : net::http::Sitting {
+    explicit Seat(Declining& one) : all(one) {}
+    bool take(const std::shared_ptr<net::http::ShortCall>& /*call*/) override {
+      all.in_hand = true;
+      EXPECT_TRUE(wait_until([this] { return all.stopping.load(); }));
+      return false;
+    }
+    void look() override {}
+    void serve(const Pause& /*pause*/) override {}
+    Declining& all;
+  };
 };
 
 // It was read, so it is answered, as one that the loop has read is: that nothing was done.
@@ -41,7 +51,7 @@ TEST(HttpStopping, WhatALaneHasReadAndDeclinedIsAnswered) {
     ASSERT_EQ(client.read().status, 200);
   }
   ASSERT_TRUE(client.send(request));
-  ASSERT_TRUE(wait_until([&] { return handler.in_turn.load(); }));
+  ASSERT_TRUE(wait_until([&] { return handler.in_hand.load(); }));
   std::thread stopper([&] { EXPECT_TRUE((*server)->stop(Millis(30'000))); });
   // From then on the loop knows.
   EXPECT_TRUE(wait_until([&] { return !os::Fd(connect_loopback(port)); }));

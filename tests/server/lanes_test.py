@@ -303,6 +303,59 @@ class Order(TestCase):
                 self.assertIn('pwrite64', before, f'{before} then {line}')
 
 
+@unittest.skipUnless(shutil.which('strace'), 'needs strace')
+class SlowDisk(TestCase):
+    """Every thread's first sync takes six seconds. A refusal never waits for one: not in a lane, not on the loop."""
+    STORES = ('sqlite:DIR/store.db', 'log:DIR/store')
+
+    def slow(self, server):
+        trace = f'{server.dir}/trace'
+        tracer = subprocess.Popen(['strace', '-f', '-o', trace, '-e', 'trace=fsync,fdatasync', '-e',
+                                   'inject=fsync,fdatasync:delay_enter=6000000:when=1', '-p', str(server.process.pid)],
+                                  stderr=subprocess.PIPE, text=True)
+        self.addCleanup(tracer.stderr.close)
+        self.addCleanup(tracer.wait)
+        self.addCleanup(tracer.terminate)
+        self.assertIn('attached', tracer.stderr.readline())
+
+        def syncing():
+            with open(trace) as text:
+                return 'sync(' in text.read()
+        return syncing
+
+    def refused_meanwhile(self, prepare):
+        for store in self.STORES:
+            with self.subTest(store), Server(store=store) as server:
+                wires = [Wire(server.port) for _ in range(3)]
+                for wire in wires:
+                    self.addCleanup(wire.sock.close)
+                holder, slow, loser = wires
+                for wire in wires:
+                    prepare(wire)
+                status, held, _ = holder.acquire('held')
+                self.assertEqual(status, 200)
+                syncing = self.slow(server)
+                slow.sock.sendall(slow.text('/v1/acquire', {'resource': 'slow', 'owner': 'ann', 'claim': claim(), 'ttl_ms': 60_000}))
+                until(syncing, 'the sync has begun')
+                for _ in range(3):
+                    status, told, _ = loser.acquire('held')
+                    self.assertEqual((status, told['error']['code']), (409, 'held'), told)
+                # A wrong claim is no longer, or never was, the holder.
+                status, told, _ = loser.ask('/v1/renew', {'resource': 'held', 'claim': claim(), 'token': held['token'], 'ttl_ms': 60_000})
+                self.assertEqual((status, told['error']['code']), (410, 'lost'))
+                slow.sock.setblocking(False)
+                with self.assertRaises(BlockingIOError):
+                    slow.sock.recv(1)
+                slow.sock.settimeout(PATIENCE)
+                self.assertEqual(slow.answer()[0], 200)
+
+    def test_who_is_refused_in_a_lane_does_not_wait_for_it(self):
+        self.refused_meanwhile(lambda wire: wire.into_lane('lane'))
+
+    def test_who_is_refused_on_the_loop_does_not_wait_for_it(self):
+        self.refused_meanwhile(lambda wire: None)
+
+
 class OnePiece(http.client.HTTPConnection):
     """Sends a head with its body: the standard library's own does not, and such clients go back to the loop."""
 

@@ -1,15 +1,16 @@
 #include "net/http/lanes.h"
 
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include <array>
-#include <condition_variable>
 #include <thread>
 #include <unordered_map>
 
 #include "base/check.h"
 #include "base/mutex.h"
+#include "net/http/lane_client.h"
 #include "net/http/wire.h"
 #include "os/fd.h"
 #include "os/thread.h"
@@ -17,8 +18,11 @@
 namespace stint::net::http {
 namespace {
 
-constexpr std::size_t kMostInATurn = 128;
+constexpr std::size_t kMostInAPass = 128;
 constexpr Millis kLaneSweep{500};
+// A sync that is over so soon is not worth a second thread at the door: it would take more of the
+// processors' time than it saves anybody's.
+constexpr std::chrono::microseconds kQuickSync{500};
 
 // Whether these bytes are exactly one request of the plain kind: its head and its body.
 std::optional<RequestHead> whole_request(std::string_view bytes, std::string_view& body) {
@@ -37,143 +41,20 @@ std::optional<RequestHead> whole_request(std::string_view bytes, std::string_vie
 
 }  // namespace
 
-struct LaneClient {
-  os::Fd fd;
-  std::string peer;
-  MonoTime until{};
-  unsigned returned = 0;
-  // The sender's, until it is drained.
-  bool gone = false;
-  std::string unsent = {};
-};
-
-// Answers, one after another in one piece of memory.
-struct Outbox {
-  struct Piece {
-    LaneClient* client;
-    std::size_t size;
-  };
-  std::string bytes;
-  std::vector<Piece> pieces;
-  void clear() {
-    bytes.clear();
-    pieces.clear();
-  }
-};
-
-// Sends what a lane has answered, while the lane goes on: nearly a third of a request's time is the
-// kernel's, for sending. Few answers are sent by the lane itself, at once: waking another costs
-// more.
-class LaneSender {
- public:
-  LaneSender() = default;
-  ~LaneSender() {
-    if (!thread_.joinable()) return;
-    {
-      const MutexLock lock(mutex_);
-      ending_ = true;
-    }
-    changed_.notify_all();
-    thread_.join();
-  }
-  LaneSender(const LaneSender&) = delete;
-  LaneSender& operator=(const LaneSender&) = delete;
-
-  // Once, before all else.
-  Status open() {
-    auto thread = os::start_thread("stint-send", "send answers", [this] { run(); });
-    if (!thread) return thread.error();
-    thread_ = std::move(*thread);
-    return {};
-  }
-
-  // Empties the box.
-  void send(Outbox& box) {
-    constexpr std::size_t kFew = 4;
-    {
-      const MutexLock lock(mutex_);
-      if (busy_ || box.pieces.size() > kFew) {
-        line_.push_back(std::move(box));
-        box = spare_.empty() ? Outbox() : std::move(spare_.back());
-        if (!spare_.empty()) spare_.pop_back();
-        if (!std::exchange(busy_, true)) changed_.notify_all();
-        return;
-      }
-    }
-    if (send_all(box)) stuck_ = true;
-    box.clear();
-  }
-
-  // Whether some client did not take all of its answers, or is gone. Not yet: it may be found
-  // later.
-  bool stuck() const { return stuck_; }
-  // Waits until all is sent that can be.
-  void drain() {
-    MutexLock lock(mutex_);
-    changed_.wait(lock, [this]() REQUIRES(mutex_) { return !busy_; });
-  }
-  // By who looks at all clients now. REQUIRES: drained, and nothing sent since.
-  void forget_stuck() { stuck_ = false; }
-
- private:
-  // True: somebody did not take it.
-  static bool send_all(const Outbox& box) {
-    bool stuck = false;
-    std::string_view rest = box.bytes;
-    for (const auto& [client, size] : box.pieces) {
-      send_one(*client, rest.substr(0, size));
-      rest.remove_prefix(size);
-      stuck |= client->gone || !client->unsent.empty();
-    }
-    return stuck;
-  }
-
-  static void send_one(LaneClient& client, std::string_view text) {
-    if (client.gone) return;
-    std::size_t taken = 0;
-    if (client.unsent.empty()) {
-      const ssize_t sent =
-          ::send(client.fd.get(), text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-      client.gone = sent < 0 && errno != EAGAIN && errno != EINTR;
-      taken = sent < 0 ? 0 : static_cast<std::size_t>(sent);
-    }
-    if (!client.gone && taken < text.size()) client.unsent += text.substr(taken);
-  }
-
-  void run() {
-    MutexLock lock(mutex_);
-    while (true) {
-      changed_.wait(lock, [this]() REQUIRES(mutex_) { return busy_ || ending_; });
-      if (!busy_) return;
-      std::vector<Outbox> line;
-      line.swap(line_);
-      mutex_.unlock();
-      for (Outbox& box : line) {
-        if (send_all(box)) stuck_ = true;
-        box.clear();
-      }
-      mutex_.lock();
-      for (Outbox& box : line) spare_.push_back(std::move(box));
-      busy_ = !line_.empty();
-      if (!busy_) changed_.notify_all();
-    }
-  }
-
-  std::atomic<bool> stuck_ = false;
-  Mutex mutex_;
-  std::condition_variable_any changed_;
-  std::vector<Outbox> line_ GUARDED_BY(mutex_);
-  std::vector<Outbox> spare_ GUARDED_BY(mutex_);
-  bool busy_ GUARDED_BY(mutex_) = false;
-  bool ending_ GUARDED_BY(mutex_) = false;
-  std::thread thread_;  // the last: it uses all of them
+// What was read and is not answered yet, and the answers that are not sent.
+struct LaneTurn {
+  explicit LaneTurn(std::unique_ptr<Sitting> own) : sitting(std::move(own)) {}
+  std::unique_ptr<Sitting> sitting;
+  RequestBytes bytes;
+  std::size_t waiting = 0;  // for their answer
+  std::size_t fresh = 0;    // of these, since the last look
+  Outbox out;
 };
 
 class LaneCall final : public ShortCall {
  public:
-  LaneCall(LaneClient& client, Outbox& out, std::string_view bytes, RequestHead head,
-           std::string_view body)
-      : client_(client), out_(out), bytes_(bytes), head_(std::move(head)), body_(body) {}
+  LaneCall(LaneClient& client, LaneTurn& turn, RequestHead head, std::string_view body)
+      : client_(client), turn_(turn), head_(std::move(head)), body_(body) {}
 
   const RequestHead& head() const override { return head_; }
   std::string_view body() const override { return body_; }
@@ -182,10 +63,12 @@ class LaneCall final : public ShortCall {
   void answer(Answer answer) override {
     CHECK(!answered_ && !answer.sent, "a request is answered once, and then it is the sender's");
     answered_ = true;
-    const std::size_t before = out_.bytes.size();
-    append_head(out_.bytes, answer, true);
-    out_.bytes += answer.body;
-    out_.pieces.push_back({&client_, out_.bytes.size() - before});
+    --turn_.waiting;
+    Outbox& out = turn_.out;
+    const std::size_t before = out.bytes.size();
+    append_head(out.bytes, answer, true);
+    out.bytes += answer.body;
+    out.pieces.push_back({&client_, out.bytes.size() - before});
   }
 
   // What only the loop can do is not asked of a lane.
@@ -200,37 +83,43 @@ class LaneCall final : public ShortCall {
   void on_gone(std::function<void()> /*then*/) override { CHECK(false, "a lane waits for nobody"); }
   void cut() override { CHECK(false, "a lane cuts nobody"); }
 
-  LaneClient& client() const { return client_; }
-  bool answered() const { return answered_; }
-  std::string_view bytes() const { return bytes_; }
-
  private:
   LaneClient& client_;
-  Outbox& out_;
-  const std::string_view bytes_;
+  LaneTurn& turn_;
   const RequestHead head_;
   const std::string_view body_;
   bool answered_ = false;
 };
 
-class Lane final : private Turn {
+class Lane final {
  public:
   Lane(Millis idle_time, TurnHandler& turns, const Clock& clock, std::function<void(Moved)> back)
       : idle_time_(idle_time), turns_(turns), clock_(clock), back_(std::move(back)) {}
-  ~Lane() override { stop(); }
+  ~Lane() { stop(); }
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
 
   Status open() {
     poll_ = os::Fd(::epoll_create1(EPOLL_CLOEXEC));
     if (!poll_) return unavailable(os::errno_text("making a lane of the server"));
-    auto call = os::EventFd::make();
-    if (!call) return call.error();
-    call_.emplace(std::move(*call));
+    for (std::optional<os::EventFd>* const one : {&call_, &help_}) {
+      auto made = os::EventFd::make();
+      if (!made) return made.error();
+      one->emplace(std::move(*made));
+    }
+    auto alarm = os::AlarmFd::make();
+    if (!alarm) return alarm.error();
+    alarm_.emplace(std::move(*alarm));
     if (!watch(call_->fd(), nullptr)) {
       return unavailable(os::errno_text("making a lane of the server"));
     }
-    if (auto sender = sender_.open(); !sender) return sender;
+    {
+      const MutexLock door(door_);
+      gathered_ = std::make_unique<LaneTurn>(turns_.sit());
+    }
+    auto helper = os::start_thread("stint-lane-help", "serve short requests", [this] { help(); });
+    if (!helper) return helper.error();
+    helper_ = std::move(*helper);
     auto thread = os::start_thread("stint-lane", "serve short requests", [this] { run(); });
     if (!thread) return thread.error();
     thread_ = std::move(*thread);
@@ -238,14 +127,13 @@ class Lane final : private Turn {
   }
 
   void take(Moved connection) {
-    auto client = std::make_unique<LaneClient>(
-        LaneClient{std::move(connection.fd), std::move(connection.peer), clock_.mono() + idle_time_,
-                   connection.returned});
+    auto client = std::make_unique<LaneClient>(std::move(connection.fd), std::move(connection.peer),
+                                               clock_.mono() + idle_time_, connection.returned);
     LaneClient* const place = client.get();
     const MutexLock lock(mutex_);
     if (closed_) return;
     clients_.emplace(place, std::move(client));
-    // Once it is watched, it is the thread's.
+    // Once it is watched, it is the threads'.
     if (!watch(place->fd.get(), place)) clients_.erase(place);
   }
 
@@ -255,11 +143,16 @@ class Lane final : private Turn {
   }
 
   void stop() {
-    if (!thread_.joinable()) return;
     stopping_ = true;
-    call_->signal();
-    thread_.join();
-    look_at_stuck();
+    if (call_) call_->signal();
+    if (thread_.joinable()) thread_.join();
+    // Nothing is handed to the helper any more.
+    ended_ = true;
+    if (help_) help_->signal();
+    if (helper_.joinable()) helper_.join();
+    for (LaneClient* client : asking()) {
+      if (!client->gone) give_back(*client, {.fd = {}, .unsent = client->unsent});
+    }
     const MutexLock lock(mutex_);
     closed_ = true;
     clients_.clear();
@@ -274,29 +167,25 @@ class Lane final : private Turn {
     return ::epoll_ctl(poll_.get(), EPOLL_CTL_ADD, fd, &wanted) == 0;
   }
 
-  void run() {
-    std::array<epoll_event, kMostInATurn> ready{};
-    while (!stopping_) {
-      const MonoTime begun = clock_.mono();
-      const int count = ::epoll_wait(poll_.get(), ready.data(), static_cast<int>(ready.size()),
-                                     static_cast<int>(kLaneSweep.count()));
-      for (int i = 0; i < count; ++i) {
-        const epoll_event& event = ready[static_cast<std::size_t>(i)];
-        if (event.data.ptr != nullptr)
-          read(*static_cast<LaneClient*>(event.data.ptr), event.events);
-      }
-      if (!calls_.empty()) turn();
-      if (sender_.stuck()) look_at_stuck();
-      // Idle is who was so when this pass began and was not found ready in it. What came while a
-      // turn took its time is read in the next one.
-      const bool all_read = count < static_cast<int>(ready.size());
-      if (all_read && begun - swept_ >= kLaneSweep) sweep(begun);
+  // ---- at the door
+  // Reads those that have something. True: that was all of them.
+  bool pass(std::size_t most, Millis patience) REQUIRES(door_) {
+    std::array<epoll_event, kMostInAPass> ready{};
+    const int count = ::epoll_wait(poll_.get(), ready.data(), static_cast<int>(most),
+                                   static_cast<int>(patience.count()));
+    for (int i = 0; i < count && !stopping_; ++i) {
+      const epoll_event& event = ready[static_cast<std::size_t>(i)];
+      auto* const client = static_cast<LaneClient*>(event.data.ptr);
+      if (client != nullptr && client->is_free_or_notes(event.events)) read(*client, event.events);
     }
+    if (asks_) attend();
+    return count < static_cast<int>(most);
   }
 
-  // Each piece of the buffer is one connection's, until the turn ends.
-  void read(LaneClient& client, unsigned events) {
-    char* const place = buffer_.data() + calls_.size() * kMostRequest;
+  // Each piece of the buffer is one connection's, until it is answered.
+  void read(LaneClient& client, unsigned events) REQUIRES(door_) {
+    LaneTurn& turn = *gathered_;
+    char* const place = turn.bytes.room(kMostRequest);
     const ssize_t got = ::recv(client.fd.get(), place, kMostRequest, MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EINTR) && (events & ~unsigned{EPOLLIN}) == 0) {
       return;
@@ -307,48 +196,29 @@ class Lane final : private Turn {
     const bool plain = got > 0 && static_cast<std::size_t>(got) < kMostRequest &&
                        (events & ~unsigned{EPOLLIN}) == 0;
     auto head = plain ? whole_request(bytes, body) : std::nullopt;
-    if (!head) {
-      sender_.drain();
-      return give_back(client, {.fd = {}, .unread = std::string(bytes), .unsent = client.unsent});
-    }
-    own_.push_back(std::make_shared<LaneCall>(client, out_, bytes, std::move(*head), body));
-    calls_.push_back(own_.back());
+    const bool taken = head && turn.sitting->take(std::make_shared<LaneCall>(
+                                   client, turn, std::move(*head), body));
+    if (!taken) return give_back(client, {.fd = {}, .unread = std::string(bytes)});
+    client.is_served();
+    turn.bytes.keep(bytes.size());
+    ++turn.waiting;
+    ++turn.fresh;
   }
 
-  void turn() {
-    turns_.turn(*this);
-    send();
-    calls_.clear();
-    const MonoTime until = clock_.mono() + idle_time_;
-    for (const auto& call : own_) {
-      call->client().until = until;
-      if (call->answered()) continue;
-      // An answer before this one may still be on its way.
-      sender_.drain();
-      give_back(call->client(),
-                {.fd = {}, .unread = std::string(call->bytes()), .unsent = call->client().unsent});
-    }
-    own_.clear();
-  }
-
-  const std::vector<std::shared_ptr<ShortCall>>& calls() const override { return calls_; }
-  void send() override {
-    if (!out_.pieces.empty()) sender_.send(out_);
-  }
-
-  // Who does not take its answers is the loop's: it has the patience, and an end to it.
-  void look_at_stuck() {
-    sender_.drain();
-    sender_.forget_stuck();
-    std::vector<LaneClient*> stuck;
-    {
-      const MutexLock lock(mutex_);
-      std::erase_if(clients_, [](const auto& one) { return one.second->gone; });
-      for (const auto& [place, client] : clients_) {
-        if (!client->unsent.empty()) stuck.push_back(place);
+  // Those that a turn could not let go. Who does not take its answers is the loop's: it has the
+  // patience, and an end to it.
+  void attend() REQUIRES(door_) {
+    for (LaneClient* client : asking()) {
+      if (client->gone) {
+        const MutexLock lock(mutex_);
+        clients_.erase(client);
+      } else if (!client->unsent.empty()) {
+        give_back(*client, {.fd = {}, .unsent = client->unsent});
+      } else {
+        const std::uint32_t events = client->take_back();
+        if (!stopping_) read(*client, events);
       }
     }
-    for (LaneClient* client : stuck) give_back(*client, {.fd = {}, .unsent = client->unsent});
   }
 
   // To the loop, with what was read. An end that came along is found there, too.
@@ -364,11 +234,151 @@ class Lane final : private Turn {
     back_(std::move(moved));
   }
 
-  void sweep(MonoTime now) {
+  void sweep(MonoTime now) REQUIRES(door_) {
     swept_ = now;
-    sender_.drain();  // what it sends to stays
     const MutexLock lock(mutex_);
-    std::erase_if(clients_, [now](const auto& one) { return one.second->until <= now; });
+    std::erase_if(clients_, [now](const auto& one) {
+      return one.second->is_free() && one.second->until <= now;
+    });
+  }
+
+  // ---- the thread that serves
+  void run() {
+    auto turn = std::make_unique<LaneTurn>(turns_.sit());
+    while (true) {
+      {
+        const MutexLock door(door_);
+        if (!gather()) return;
+        turn.swap(gathered_);
+      }
+      serve(*turn);
+    }
+  }
+
+  // True: something is to be served. False: the lane is stopped, and nothing is.
+  bool gather() REQUIRES(door_) {
+    // What the helper has read meanwhile goes together with what is there now.
+    while (true) {
+      const bool some = gathered_->waiting > 0;
+      if (stopping_) return some;
+      const MonoTime begun = clock_.mono();
+      const bool all = pass(kMostInAPass, some ? Millis(0) : kLaneSweep);
+      if (gathered_->waiting > 0) return true;
+      // Idle is who was so when this pass began and was not found ready in it. What came while a
+      // turn took its time is read in the next one.
+      if (all && begun - swept_ >= kLaneSweep) sweep(begun);
+    }
+  }
+
+  void serve(LaneTurn& turn) {
+    turn.sitting->serve([&] {
+      if (!at_disk_.exchange(true)) alarm_->set(kQuickSync);
+      if (!hand_over(turn.out)) send(turn.out);
+    });
+    if (at_disk_.exchange(false)) alarm_->stop();
+    CHECK(turn.waiting == 0, "a sitting answers all that it has taken");
+    turn.fresh = 0;
+    turn.bytes.clear();
+    if (!hand_over(turn.out)) send(turn.out);
+  }
+
+  // Nearly a third of a request's time is the kernel's, for sending: the helper does that, while
+  // this thread goes on. Few answers are sent at once: waking another takes longer.
+  bool hand_over(Outbox& box) {
+    constexpr std::size_t kFew = 4;
+    if (box.pieces.size() <= kFew) return false;
+    {
+      const MutexLock lock(mutex_);
+      line_.push_back(std::move(box));
+      box = spare_.empty() ? Outbox() : std::move(spare_.back());
+      if (!spare_.empty()) spare_.pop_back();
+      if (std::exchange(sending_, true)) return true;
+    }
+    help_->signal();
+    return true;
+  }
+
+  // ---- the helper
+  void help() {
+    bool at_door = false;
+    while (true) {
+      std::array<pollfd, 3> wanted{{{.fd = help_->fd(), .events = POLLIN, .revents = 0},
+                                    {.fd = alarm_->fd(), .events = POLLIN, .revents = 0},
+                                    {.fd = poll_.get(), .events = POLLIN, .revents = 0}}};
+      ::poll(wanted.data(), at_door ? 3 : 2, -1);
+      if ((wanted[0].revents & POLLIN) != 0) help_->drain();
+      if ((wanted[1].revents & POLLIN) != 0) {
+        alarm_->drain();
+        at_door = true;
+      }
+      const bool ended = ended_;  // before it is looked whether something is left
+      send_line();
+      at_door = at_door && at_disk_;
+      if (at_door) look_at_door();
+      if (ended) return;
+    }
+  }
+
+  void send_line() {
+    std::vector<Outbox> line;
+    while (true) {
+      {
+        const MutexLock lock(mutex_);
+        // Their memory is for the next ones.
+        for (Outbox& box : line) spare_.push_back(std::move(box));
+        line.clear();
+        line.swap(line_);
+        sending_ = !line.empty();
+        if (line.empty()) return;
+      }
+      for (Outbox& box : line) send(box);
+    }
+  }
+
+  // A turn waits for the disk: who needs none does not wait with it.
+  void look_at_door() {
+    constexpr std::size_t kMost = 16;  // the other thread may want to be at the door again
+    Outbox refused;
+    {
+      const MutexLock door(door_);
+      if (!at_disk_ || stopping_) return;
+      pass(kMost, Millis(0));
+      LaneTurn& turn = *gathered_;
+      if (turn.fresh == 0) return;
+      turn.fresh = 0;
+      turn.sitting->look();
+      if (turn.waiting == 0) turn.bytes.clear();
+      std::swap(refused, turn.out);
+    }
+    send(refused);
+  }
+
+  // ---- both
+  // Empties the box.
+  void send(Outbox& box) {
+    if (box.pieces.empty()) return;
+    const MonoTime until = clock_.mono() + idle_time_;
+    std::string_view rest = box.bytes;
+    for (const auto& [client, size] : box.pieces) {
+      client->send(rest.substr(0, size));
+      rest.remove_prefix(size);
+      if (client->let_go(until)) continue;
+      {
+        const MutexLock lock(mutex_);
+        asking_.push_back(client);
+      }
+      asks_ = true;
+      call_->signal();
+    }
+    box.clear();
+  }
+
+  std::vector<LaneClient*> asking() {
+    std::vector<LaneClient*> out;
+    const MutexLock lock(mutex_);
+    asks_ = false;
+    out.swap(asking_);
+    return out;
   }
 
   const Millis idle_time_;
@@ -376,21 +386,28 @@ class Lane final : private Turn {
   const Clock& clock_;
   const std::function<void(Moved)> back_;
   os::Fd poll_;
-  std::optional<os::EventFd> call_;
-  std::thread thread_;
+  std::optional<os::EventFd> call_;   // whoever is at the door
+  std::optional<os::EventFd> help_;   // the helper
+  std::optional<os::AlarmFd> alarm_;  // the helper: the disk is slow
   std::atomic<bool> stopping_ = false;
+  std::atomic<bool> ended_ = false;    // nothing is served any more
+  std::atomic<bool> at_disk_ = false;  // a turn waits for it, or may do so
+  std::atomic<bool> asks_ = false;     // asking_ is not empty
 
-  // The thread's own. Of the buffer only what is read is ever touched.
-  std::vector<char> buffer_ = std::vector<char>(kMostRequest * kMostInATurn);
-  std::vector<std::shared_ptr<LaneCall>> own_;
-  std::vector<std::shared_ptr<ShortCall>> calls_;  // the same
-  Outbox out_;
-  MonoTime swept_{};
+  // Who holds it stands at the door: reads, and ends connections.
+  Mutex door_;
+  std::unique_ptr<LaneTurn> gathered_ GUARDED_BY(door_);  // the next turn
+  MonoTime swept_ GUARDED_BY(door_){};
 
   mutable Mutex mutex_;
   std::unordered_map<LaneClient*, std::unique_ptr<LaneClient>> clients_ GUARDED_BY(mutex_);
+  std::vector<LaneClient*> asking_ GUARDED_BY(mutex_);
+  std::vector<Outbox> line_ GUARDED_BY(mutex_);
+  std::vector<Outbox> spare_ GUARDED_BY(mutex_);
+  bool sending_ GUARDED_BY(mutex_) = false;  // the helper looks at line_ again before it sleeps
   bool closed_ GUARDED_BY(mutex_) = false;
-  LaneSender sender_;
+  std::thread thread_;  // the last: they use all of them
+  std::thread helper_;
 };
 
 Result<std::unique_ptr<Lanes>> Lanes::open(std::size_t count, Millis idle_time, TurnHandler& turns,

@@ -1,8 +1,13 @@
 // Lanes: connections whose clients ask for little things again and again, served in turns.
 //
 // A turn of a lane reads all of its connections that have something, gives the requests to its
-// handler together, and sends the answers; the handler may wait for the store meanwhile. There is
-// no hand-over between threads in it, no timer, and per request one call to read and one to send.
+// handler together, and sends the answers. There is no hand-over of a request between threads in
+// it, no timer, and per request one call to read and one to send.
+//
+// One thread does that. Another one helps it: it sends, where that is much, and when a turn waits
+// for the disk for longer than half a millisecond, it stands at the door in its place: it reads on,
+// answers at once who needs no disk (refusals: they never wait for a sync), and leaves the rest for
+// the next turn. So there is one turn at the store at a time.
 //
 // A lane knows only the plain case: one request, whole, in one piece, with a length. Whatever else
 // comes (half a request, two at once, a body in chunks, the end of the connection, what its handler

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <thread>
 
 #include "base/mutex.h"
 #include "base/text.h"
@@ -42,22 +43,55 @@ class Back {
   std::vector<Moved> all_ GUARDED_BY(mutex_);
 };
 
-class Answers final : public TurnHandler {
- public:
-  explicit Answers(std::function<void(Turn&)> how) : how_(std::move(how)) {}
-  void turn(Turn& turn) override { how_(turn); }
+using Calls = std::vector<std::shared_ptr<ShortCall>>;
+using Pause = Sitting::Pause;
 
- private:
-  const std::function<void(Turn&)> how_;
+// What the handler of a test does.
+struct How {
+  std::function<void(Calls&, const Pause&)> serve;  // answers all that is left
+  std::function<bool(const ShortCall&)> takes = [](const ShortCall& /*call*/) { return true; };
+  std::function<bool(ShortCall&)> looks = [](ShortCall& /*call*/) { return false; };  // answered
 };
 
-void answer_all(Turn& turn, const std::string& body) {
-  for (const auto& call : turn.calls()) call->answer({.status = 200, .body = body});
+class Answers final : public TurnHandler {
+ public:
+  explicit Answers(How how) : how_(std::move(how)) {}
+  std::unique_ptr<Sitting> sit() override { return std::make_unique<Seat>(how_); }
+
+ private:
+  class Seat final : public Sitting {
+   public:
+    explicit Seat(const How& how) : how_(how) {}
+    bool take(const std::shared_ptr<ShortCall>& call) override {
+      if (!how_.takes(*call)) return false;
+      calls_.push_back(call);
+      return true;
+    }
+    void look() override {
+      std::erase_if(calls_, [this](const auto& call) { return how_.looks(*call); });
+    }
+    void serve(const Pause& pause) override {
+      how_.serve(calls_, pause);
+      calls_.clear();
+    }
+
+   private:
+    const How& how_;
+    Calls calls_;
+  };
+  const How how_;
+};
+
+void answer_all(const Calls& calls, const std::string& body) {
+  for (const auto& call : calls) call->answer({.status = 200, .body = body});
+}
+How answering(const std::string& body) {
+  return {.serve = [body](Calls& calls, const Pause& /*pause*/) { answer_all(calls, body); }};
 }
 
 class LanesTest : public ::testing::Test {
  protected:
-  void open(std::function<void(Turn&)> how) {
+  void open(How how) {
     handler_.emplace(std::move(how));
     auto lanes = Lanes::open(1, Millis(60'000), *handler_, clock_,
                              [this](Moved moved) { back_.put(std::move(moved)); });
@@ -102,7 +136,7 @@ class LanesTest : public ::testing::Test {
 };
 
 TEST_F(LanesTest, WhatIsPlainIsAnswered) {
-  open([](Turn& turn) { answer_all(turn, "{}"); });
+  open(answering("{}"));
   const os::Fd client = join();
   for (int i = 0; i < 3; ++i) {
     say(client, request("{\"a\":1}"));
@@ -112,7 +146,7 @@ TEST_F(LanesTest, WhatIsPlainIsAnswered) {
 }
 
 TEST_F(LanesTest, WhatIsNotPlainGoesBackWithAllThatWasRead) {
-  open([](Turn& turn) { answer_all(turn, "{}"); });
+  open(answering("{}"));
   const std::string whole = request("{}");
   const std::vector<std::string> odd = {
       whole.substr(0, 10),
@@ -138,7 +172,7 @@ TEST_F(LanesTest, WhatIsNotPlainGoesBackWithAllThatWasRead) {
 
 // A second request may be behind it, and nothing would tell the lane of that one.
 TEST_F(LanesTest, WhatFillsItsPieceGoesBackAlsoIfItIsWhole) {
-  open([](Turn& turn) { answer_all(turn, "{}"); });
+  open(answering("{}"));
   constexpr std::size_t kPiece = 8192;
   const std::size_t head = request(std::string(kPiece, ' ')).size() - kPiece;
   const std::string whole = request(std::string(kPiece - head, ' '));
@@ -149,7 +183,9 @@ TEST_F(LanesTest, WhatFillsItsPieceGoesBackAlsoIfItIsWhole) {
 }
 
 TEST_F(LanesTest, WhatIsDeclinedGoesBack) {
-  open([](Turn& /*turn*/) {});
+  How how = answering("{}");
+  how.takes = [](const ShortCall& /*call*/) { return false; };
+  open(how);
   const os::Fd client = join();
   say(client, request("{}"));
   const Moved moved = back_.wait();
@@ -158,7 +194,7 @@ TEST_F(LanesTest, WhatIsDeclinedGoesBack) {
 }
 
 TEST_F(LanesTest, AnEndIsTheLoops) {
-  open([](Turn& turn) { answer_all(turn, "{}"); });
+  open(answering("{}"));
   os::Fd client = join();
   client.reset();
   EXPECT_EQ(back_.wait().unread, "");
@@ -167,7 +203,7 @@ TEST_F(LanesTest, AnEndIsTheLoops) {
 // The answers that are before it have gone out by then, and none is sent twice.
 TEST_F(LanesTest, WhoDoesNotTakeItsAnswersGoesBackWithTheRest) {
   const std::string body(std::size_t{4} << 20U, 'x');
-  open([&](Turn& turn) { answer_all(turn, body); });
+  open(answering(body));
   const os::Fd client = join();
   say(client, request("{}"));
   const Moved moved = back_.wait();
@@ -183,12 +219,12 @@ TEST_F(LanesTest, WhatIsSentEarlyDoesNotWaitForTheEndOfTheTurn) {
   Mutex mutex;
   std::condition_variable_any changed;
   bool heard = false;
-  open([&](Turn& turn) {
-    answer_all(turn, "{}");
-    turn.send();
+  open({.serve = [&](Calls& calls, const Pause& pause) {
+    answer_all(calls, "{}");
+    pause();
     MutexLock lock(mutex);
     EXPECT_TRUE(changed.wait_for(lock, kPatience, [&] { return heard; }));
-  });
+  }});
   const os::Fd client = join();
   say(client, request("{}"));
   EXPECT_EQ(hear(client, answer("{}").size()), answer("{}"));
@@ -231,13 +267,14 @@ class Gate {
 TEST_F(LanesTest, AStuckOneIsNotForgottenBesideOneWhoIsDeclined) {
   const std::string body(std::size_t{4} << 20U, 'x');
   Gate gate;
-  open([&](Turn& turn) {
-    gate.pass();
-    for (const auto& call : turn.calls()) {
-      if (call->body() == "long") call->answer({.status = 200, .body = body});
-      if (call->body() == "first") call->answer({.status = 200, .body = "{}"});
-    }
-  });
+  open({.serve =
+            [&](Calls& calls, const Pause& /*pause*/) {
+              gate.pass();
+              for (const auto& call : calls) {
+                call->answer({.status = 200, .body = call->body() == "long" ? body : "{}"});
+              }
+            },
+        .takes = [](const ShortCall& call) { return call.body() != "no"; }});
   const os::Fd first = join();
   const os::Fd greedy = join();
   const os::Fd declined = join();
@@ -252,6 +289,101 @@ TEST_F(LanesTest, AStuckOneIsNotForgottenBesideOneWhoIsDeclined) {
   lanes_->stop();
 }
 
+// The store of these tests is asked by one turn at a time, and waits for its disk where it is told.
+class SlowStore {
+ public:
+  How how() {
+    return {.serve = [this](Calls& calls, const Pause& pause) { serve(calls, pause); },
+            .looks =
+                [](ShortCall& call) {
+                  const bool refused = call.body() == "refused";
+                  if (refused) call.answer({.status = 200, .body = "{}"});
+                  return refused;
+                }};
+  }
+  Gate disk;
+  std::atomic<int> at_once = 0;  // the most turns that were at the store
+  std::atomic<int> turns = 0;
+
+ private:
+  void serve(Calls& calls, const Pause& pause) {
+    ++turns;
+    pause();
+    const int now = ++inside_;
+    if (now > at_once) at_once = now;
+    disk.pass();
+    --inside_;
+    answer_all(calls, "{}");
+  }
+  std::atomic<int> inside_ = 0;
+};
+
+// A refusal never waits for a disk sync: not for its own turn's, nor for that of the turn before.
+TEST_F(LanesTest, WhoIsRefusedDoesNotWaitForATurnThatWaitsForTheDisk) {
+  SlowStore store;
+  open(store.how());
+  const os::Fd first = join();
+  const os::Fd refused = join();
+  const os::Fd granted = join();
+  say(first, request("granted"));
+  store.disk.wait_until_entered();
+  say(granted, request("granted"));
+  for (int i = 0; i < 3; ++i) {
+    say(refused, request("refused"));
+    EXPECT_EQ(hear(refused, answer("{}").size()), answer("{}"));
+  }
+  EXPECT_EQ(store.turns, 1);
+  store.disk.open();
+  EXPECT_EQ(hear(first, answer("{}").size()), answer("{}"));
+  EXPECT_EQ(hear(granted, answer("{}").size()), answer("{}"));
+  EXPECT_EQ(store.turns, 2);
+  lanes_->stop();
+}
+
+// An end that is seen while the turn serves that connection is looked at when the turn has let go.
+TEST_F(LanesTest, WhoLeavesDuringItsTurnIsTheLoopsAfterIt) {
+  SlowStore store;
+  open(store.how());
+  os::Fd leaver = join();
+  const os::Fd other = join();
+  say(leaver, request("granted"));
+  store.disk.wait_until_entered();
+  ASSERT_EQ(::shutdown(leaver.get(), SHUT_WR), 0);
+  // So it has been seen.
+  say(other, request("refused"));
+  EXPECT_EQ(hear(other, answer("{}").size()), answer("{}"));
+  EXPECT_EQ(lanes_->connections(), 2U);
+  store.disk.open();
+  EXPECT_EQ(back_.wait().unread, "");
+  EXPECT_EQ(hear(leaver, answer("{}").size()), answer("{}"));
+  lanes_->stop();
+}
+
+// Clients ask one thing after the other of a store that now waits and now does not: each gets as
+// many answers as it asked for, and there is one turn at the store at a time.
+TEST_F(LanesTest, TwoThreadsAtOneDoorLoseAndRepeatNothing) {
+  SlowStore store;
+  store.disk.open();
+  open(store.how());
+  constexpr std::size_t kClients = 24;
+  constexpr int kRounds = 400;
+  std::vector<std::thread> threads;
+  std::atomic<int> answered = 0;
+  for (std::size_t i = 0; i < kClients; ++i) {
+    threads.emplace_back([&, i, client = join()] {
+      for (int round = 0; round < kRounds; ++round) {
+        say(client,
+            request((i + static_cast<std::size_t>(round)) % 3 == 0 ? "granted" : "refused"));
+        if (hear(client, answer("{}").size()) == answer("{}")) ++answered;
+      }
+    });
+  }
+  for (std::thread& one : threads) one.join();
+  EXPECT_EQ(answered, static_cast<int>(kClients) * kRounds);
+  EXPECT_EQ(store.at_once, 1);
+  lanes_->stop();
+}
+
 // The store was slow for longer than a connection may be idle: a request that came meanwhile is not
 // idle.
 TEST_F(LanesTest, WhatWasAskedDuringALongTurnIsAnswered) {
@@ -262,10 +394,10 @@ TEST_F(LanesTest, WhatWasAskedDuringALongTurnIsAnswered) {
   };
   Set clock;
   Gate gate;
-  Answers handler([&](Turn& turn) {
+  Answers handler({.serve = [&](Calls& calls, const Pause& /*pause*/) {
     gate.pass();
-    answer_all(turn, "{}");
-  });
+    answer_all(calls, "{}");
+  }});
   auto lanes = Lanes::open(1, Millis(60'000), handler, clock,
                            [this](Moved moved) { back_.put(std::move(moved)); });
   ASSERT_TRUE(lanes) << lanes.error().message;
@@ -283,7 +415,7 @@ TEST_F(LanesTest, WhatWasAskedDuringALongTurnIsAnswered) {
 }
 
 TEST_F(LanesTest, ManyAreServedAtATime) {
-  open([](Turn& turn) { answer_all(turn, "{}"); });
+  open(answering("{}"));
   std::vector<os::Fd> clients;
   constexpr std::size_t kMany = 300;
   for (std::size_t i = 0; i < kMany; ++i) clients.push_back(join());
@@ -297,7 +429,7 @@ TEST_F(LanesTest, ManyAreServedAtATime) {
 }
 
 TEST_F(LanesTest, AStopClosesAllAndTakesNoneAnyMore) {
-  open([](Turn& turn) { answer_all(turn, "{}"); });
+  open(answering("{}"));
   const os::Fd before = join();
   lanes_->stop();
   const os::Fd after = join();

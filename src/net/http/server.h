@@ -96,28 +96,33 @@ class Handler {
   virtual void request(const std::shared_ptr<Call>& call) = 0;
 };
 
-// A request of a lane (net/http/lanes.h). For its handler, within the turn, alone.
+// A request of a lane (net/http/lanes.h). For its handler alone, until it is answered.
 class ShortCall : public Call {
  public:
   virtual std::string_view body() const = 0;
 };
 
-// What one turn of a lane has brought.
-class Turn {
+// What a lane has brought and is not answered yet. REQUIRES: one thread at a time.
+class Sitting {
  public:
-  virtual ~Turn() = default;
-  virtual const std::vector<std::shared_ptr<ShortCall>>& calls() const = 0;
-  // What is answered by now goes out; so does the rest at the end of the turn.
-  virtual void send() = 0;
+  virtual ~Sitting() = default;
+  // Reads it, and asks nobody. False: it is not for lanes, and goes to Handler::request().
+  virtual bool take(const std::shared_ptr<ShortCall>& call) = 0;
+  // While another turn waits for the disk: answers those that need none, and writes nothing. Asked
+  // of what was taken since the last time.
+  virtual void look() = 0;
+  // Answers all. `pause` is called before it waits for a disk or for somebody else: what is
+  // answered by then goes out.
+  using Pause = std::function<void()>;
+  virtual void serve(const Pause& pause) = 0;
 };
 
-// Serves short requests. What it does not answer within the turn is declined: it goes to
-// Handler::request(). REQUIRES: no call is kept.
+// Serves short requests.
 class TurnHandler {
  public:
   virtual ~TurnHandler() = default;
-  // On a lane's thread; may wait for the store. Several lanes may be in it at a time.
-  virtual void turn(Turn& turn) = 0;
+  // One for each thread of a lane.
+  virtual std::unique_ptr<Sitting> sit() = 0;
 };
 
 struct Endpoint {

@@ -296,8 +296,9 @@ Result<CommitAnswer> SqliteStore::commit(const std::vector<Step>& steps, Sync sy
   return std::move(own.answer);
 }
 
-std::vector<Result<CommitAnswer>> SqliteStore::commit_many(const std::vector<Proposal>& proposals) {
-  return commit_together(commits_, proposals);
+std::vector<Result<CommitAnswer>> SqliteStore::commit_many(const std::vector<Proposal>& proposals,
+                                                           const std::function<void()>& beside) {
+  return commit_together(commits_, proposals, beside);
 }
 
 void SqliteStore::run_batch(const std::vector<Pending*>& batch) {
