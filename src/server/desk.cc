@@ -266,6 +266,7 @@ std::shared_ptr<Request> Desk::request_of(const VisitPtr& visit) {
                                            .clock = clock_,
                                            .metrics = metrics_,
                                            .claims = claims_,
+                                           .lists = lists_,
                                            .caller = visit->caller,
                                            .query = visit->target.query,
                                            .body = {},

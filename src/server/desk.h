@@ -83,6 +83,7 @@ class Desk final : public Server, public net::http::Handler, public net::http::T
   const Clock& clock_;
   Metrics metrics_;
   ClaimBook claims_;
+  InHand lists_;
   Gatekeeper keeper_;
   std::unique_ptr<Wakes::Subscription> key_wakes_;
   std::atomic<std::uint64_t> next_id_{1};

@@ -304,7 +304,10 @@ class ListTaking {
 }  // namespace
 
 Result<std::vector<api::AcquireAnswer>> take_bid(Request& request, const Bid& bid) {
-  if (bid.listed) return ListTaking(request, bid).take();
+  if (bid.listed) {
+    const InHand::Stay alone = request.lists.enter(bid.first.claim);
+    return ListTaking(request, bid).take();
+  }
   auto answer = request.leases().acquire(bid.first);
   if (!answer) return answer.error();
   return std::vector<api::AcquireAnswer>{std::move(*answer)};

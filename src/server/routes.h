@@ -11,6 +11,7 @@
 #include "server/answers.h"
 #include "server/caller.h"
 #include "server/claim_book.h"
+#include "server/in_hand.h"
 #include "server/metrics.h"
 #include "server/query.h"
 #include "server/server.h"
@@ -23,6 +24,7 @@ struct Request {
   const Clock& clock;
   Metrics& metrics;
   ClaimBook& claims;
+  InHand& lists;  // that are being taken
   const Caller& caller;
   std::map<std::string, std::string> query;
   JsonValue body;

@@ -5,7 +5,7 @@ import socket
 import threading
 import time
 
-from harness import LosesOneAnswer, Server, TestCase, claim, in_threads, main, until
+from harness import LosesOneAnswer, Server, TestCase, claim, count, in_threads, main, until
 
 
 class LostAnswers(TestCase):
@@ -241,6 +241,29 @@ class Verbs(TestCase):
         self.hold('release', 'once/r', granted)
         self.assertEqual(self.c.post('/v1/renew', renewed, headers={'Idempotency-Key': 'fourth'}).status, 410)
         self.assertEqual(self.c.post('/v1/acquire', body, headers=key).status, 200)
+
+    # EVIDENCE-OF: G2
+    def test_the_same_list_twice_at_once_is_told_what_stands(self):
+        """One try finds the last one held, and gives the others back; the same request beside it must not tell of those."""
+        c, asking = self.c, [self.server.client() for _ in range(3)]
+        for i in range(count('STINT_LISTS', 300)):
+            names = [f'lists/{i}/a', f'lists/{i}/b']
+            held = {'resource': names[1], 'claim': claim()}
+            held['token'] = c.post('/v1/acquire', {'owner': 'other', 'ttl_ms': 60_000, **held}).json['token']
+            bid = {'resources': names, 'owner': 'me', 'claim': claim(), 'ttl_ms': 60_000}
+            asks = [('/v1/acquire', bid), ('/v1/acquire', bid), ('/v1/release', held)]
+            begin, told = threading.Barrier(3), [None] * 3
+
+            def ask(n):
+                begin.wait()
+                time.sleep((0, i % 12 * 2e-4, i % 7 * 3e-4)[n])  # one after the other, by each of many distances
+                told[n] = asking[n].post(*asks[n], headers={'Idempotency-Key': f'list-{i}-{n // 2}'})
+            in_threads(3, ask)
+            for answer in told[:2]:
+                self.assertIn(answer.status, (200, 409), answer)
+                for lease in answer.json.get('leases', []):
+                    still = c.post('/v1/check', {'resource': lease['resource'], 'claim': bid['claim'], 'token': lease['token']})
+                    self.assertEqual(still.status, 200, f'round {i}: told {[one.status for one in told]}, and then {still}')
 
     def test_several_under_one_key_are_all_held_or_none(self):
         other = self.c.acquire('many-b', 'other')
