@@ -27,8 +27,8 @@ class BatchedLeases {
   using Pause = std::function<void()>;
   // Tells each answer once, in any order, and returns when all are told. What needs no disk sync is
   // told before what does: refusals, releases, and renewals where the store lets them go unsynced.
-  // `pause` is called before it waits for the disk, or for a commit of others: what was told so far
-  // is to go out now. It may be called more than once.
+  // `pause` is called before anything that may have to wait, for the disk or for others: what was
+  // told so far is to go out now. The next answer says that this is over. More than once.
   virtual void many(const std::vector<Ask>& asks, const Tell& tell, const Pause& pause) = 0;
   // Tells those from `first` on who are refused as things stand, on one reading: nothing is written
   // and no disk is waited for. Who is not told has to be asked for with many().

@@ -16,6 +16,7 @@
 #define REQUIRES(x) STINT_THREAD_ATTRIBUTE(requires_capability(x))
 #define EXCLUDES(x) STINT_THREAD_ATTRIBUTE(locks_excluded(x))
 #define ACQUIRES(...) STINT_THREAD_ATTRIBUTE(acquire_capability(__VA_ARGS__))
+#define TRY_ACQUIRES(...) STINT_THREAD_ATTRIBUTE(try_acquire_capability(__VA_ARGS__))
 #define RELEASES(...) STINT_THREAD_ATTRIBUTE(release_capability(__VA_ARGS__))
 #define NO_THREAD_SAFETY_ANALYSIS STINT_THREAD_ATTRIBUTE(no_thread_safety_analysis)
 
@@ -24,6 +25,7 @@ namespace stint {
 class CAPABILITY("mutex") Mutex {
  public:
   void lock() ACQUIRES() { mutex_.lock(); }
+  bool try_lock() TRY_ACQUIRES(true) { return mutex_.try_lock(); }
   void unlock() RELEASES() { mutex_.unlock(); }
 
  private:

@@ -56,6 +56,7 @@ class Desk final : public Server, public net::http::Handler, public net::http::T
   using Answers = std::vector<std::pair<std::size_t, Answer>>;
   void run_gathered();
   // Those who are refused as things stand do not wait for the batch that is under way.
+  void look_soon();
   void look_at_gathered();
   void looked_at(std::vector<Gathered>& batch, Answers& refused);
   void finish_all(std::vector<Gathered>& batch, Answers& answers);
@@ -94,8 +95,8 @@ class Desk final : public Server, public net::http::Handler, public net::http::T
   std::vector<Gathered> gathered_;
   std::size_t unseen_ = 0;   // at its end: not looked at yet
   bool gathering_ = false;   // a batch is under way, or about to be
-  bool looking_ = false;     // some of those that are gathered are being looked at
-  bool store_free_ = false;  // a batch is about to be, and waits for the look
+  bool looking_ = false;     // some of those that are gathered are being looked at, or soon will be
+  std::size_t in_look_ = 0;  // so many, which are not among them meanwhile
   Mutex used_mutex_;
   // When the use of a key was written last.
   std::map<std::string, MonoTime> used_ GUARDED_BY(used_mutex_);

@@ -30,17 +30,16 @@ bool Desk::gather(const VisitPtr& visit, const std::shared_ptr<Request>& request
 }
 
 bool Desk::line_up(const VisitPtr& visit, const std::shared_ptr<Request>& request, api::Ask ask) {
-  if (serve_.backend.batch == nullptr || gathered_.size() >= serve_.limits.most_queued) {
-    return false;
-  }
+  if (serve_.backend.batch == nullptr) return false;
+  if (gathered_.size() + in_look_ >= serve_.limits.most_queued) return false;
   gathered_.push_back({visit, request, std::move(ask)});
   ++unseen_;
   ++metrics_.queued;
   // After what else this turn of the loop brings.
   if (!std::exchange(gathering_, true)) {
     http_->post([this] { run_gathered(); });
-  } else if (!std::exchange(looking_, true)) {
-    http_->post([this] { look_at_gathered(); });
+  } else {
+    look_soon();
   }
   return true;
 }
@@ -90,13 +89,8 @@ void Desk::run_gathered() {
     serve_.backend.batch->many(*asks, tell, pause);
     metrics_.store_time.observe(clock_.mono() - began);
     http_->post([this, batch, asks, answers] {
-      // The next ones are on their way to the store before these are told. Those that are being
-      // looked at go with them.
-      if (looking_) {
-        store_free_ = true;
-      } else {
-        run_gathered();
-      }
+      // The next ones are on their way to the store before these are told.
+      run_gathered();
       finish_all(*batch, *answers);
     });
   });
@@ -110,12 +104,23 @@ void Desk::run_gathered() {
   run_gathered();
 }
 
+// A batch that is over so soon is not worth a look.
+void Desk::look_soon() {
+  constexpr Millis kQuickBatch{1};
+  if (!std::exchange(looking_, true)) http_->later(kQuickBatch, [this] { look_at_gathered(); });
+}
+
 void Desk::look_at_gathered() {
+  if (unseen_ == 0) {
+    looking_ = false;
+    return;
+  }
   auto batch = std::make_shared<std::vector<Gathered>>();
   const auto from = gathered_.end() - static_cast<std::ptrdiff_t>(std::exchange(unseen_, 0));
   batch->assign(std::make_move_iterator(from), std::make_move_iterator(gathered_.end()));
   gathered_.erase(from, gathered_.end());
-  const bool queued = !batch->empty() && http_->work([this, batch] {
+  in_look_ = batch->size();
+  const bool queued = http_->work_beside([this, batch] {
     std::vector<api::Ask> asks;
     asks.reserve(batch->size());
     for (Gathered& one : *batch) asks.push_back(std::move(one.ask));
@@ -134,17 +139,16 @@ void Desk::looked_at(std::vector<Gathered>& batch, Answers& refused) {
   finish_all(batch, refused);
   for (const auto& [i, answer] : refused) batch[i].visit = nullptr;
   metrics_.queued -= static_cast<std::int64_t>(refused.size());
+  std::erase_if(batch, [](const Gathered& one) { return one.visit == nullptr; });
   // Before those who have come since.
-  auto at = gathered_.end() - static_cast<std::ptrdiff_t>(unseen_);
-  for (Gathered& one : batch) {
-    if (one.visit != nullptr) at = gathered_.insert(at, std::move(one)) + 1;
-  }
+  gathered_.insert(gathered_.end() - static_cast<std::ptrdiff_t>(unseen_),
+                   std::make_move_iterator(batch.begin()), std::make_move_iterator(batch.end()));
+  in_look_ = 0;
   looking_ = false;
-  if (std::exchange(store_free_, false)) {
+  if (!std::exchange(gathering_, true)) {
     run_gathered();
   } else if (unseen_ > 0) {
-    looking_ = true;
-    http_->post([this] { look_at_gathered(); });
+    look_soon();
   }
 }
 

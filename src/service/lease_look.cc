@@ -159,13 +159,14 @@ Status LeaseService::take_snapshot(const ResourceName& name, Further further, co
 // without reading, and the commit's expectations prove that the records are still those. The proof
 // is compared with the grant and never with what the caller says that it was: a hint is no proof.
 // G8
-bool LeaseService::assume(const api::Grip& grip, Snapshot& out) {
+bool LeaseService::assume(const api::Grip& grip, Snapshot& out, std::optional<MonoTime> now) {
   if (!grip.hint || !grip.hint->plain) return false;
   const MutexLock lock(known_mutex_);
   const auto known = known_.find(grip.resource.text());
   if (known == known_.end()) return false;
-  const Seen& seen = known->second;
+  const auto& [seen, until] = known->second;
   if (seen.own != grip.hint->own || seen.alive != grip.hint->alive) return false;
+  if (now && *now >= until) return false;
   out.resource = grip.resource.text();
   out.seen = seen;
   return true;
@@ -178,9 +179,17 @@ void LeaseService::keep_in_mind(const Settled& settled) {
   seen.alive = settled.hint.alive;
   seen.record.timers = {};
   seen.record.timers.alive.state = TimerState::Running;
+  const MonoTime until = clock_.mono() + settled.granted_ttl;
   const MutexLock lock(known_mutex_);
   if (known_.size() >= kMostKnown) known_.clear();
-  known_.insert_or_assign(settled.after.resource, std::move(seen));
+  known_.insert_or_assign(settled.after.resource, Known{std::move(seen), until});
+}
+
+void LeaseService::runs_on(const Settled& settled) {
+  const MonoTime until = clock_.mono() + settled.granted_ttl;
+  const MutexLock lock(known_mutex_);
+  const auto known = known_.find(settled.after.resource);
+  if (known != known_.end()) known->second.until = std::max(known->second.until, until);
 }
 
 // The first answer said that it stands, and so does the second, whatever has become of it since.

@@ -1,12 +1,16 @@
 // Several verbs at once: planned one by one, committed together, answered one by one. What meets a
 // conflict or an unknown outcome, and what is refused, goes the way of a single verb.
 #include <algorithm>
+#include <unordered_set>
 
 #include "service/lease_service.h"
 #include "service/lease_snapshot.h"
 
 namespace stint::service {
 namespace {
+
+// In one commit of the store.
+constexpr std::size_t kMostTogether = 256;
 
 const ResourceName& resource_of(const api::Ask& ask) {
   if (const auto* bid = std::get_if<api::AcquireRequest>(&ask)) return bid->resource;
@@ -87,27 +91,32 @@ std::optional<Anchor> joined(const Anchor& one, const Anchor& other) {
 }  // namespace
 
 // What must be read is read at once: looking whether the store is in place, a lock and a
-// transaction serve all of them. The plans are in the order of `some`.
-std::vector<std::optional<LeaseService::Planned>> LeaseService::plan_many(
-    const std::vector<api::Ask>& asks, const std::vector<std::size_t>& some) {
-  std::vector<std::optional<Planned>> plans(some.size());
+// transaction serve all of them.
+LeaseService::Plans LeaseService::plan_many(const std::vector<api::Ask>& asks, const Some& some,
+                                            Assume assuming) {
+  Plans plans{.of = std::vector<std::optional<Planned>>(some.size()), .wrong = {}};
   std::vector<std::optional<core::Verb>> verbs(some.size());
   std::vector<std::string> keys;
   std::vector<Wanted> wanted;
+  const MonoTime now = clock_.mono();
   for (std::size_t i = 0; i < some.size(); ++i) {
     const api::Ask& ask = asks[some[i]];
     auto verb = verb_of(ask);
-    if (!verb) continue;
+    if (!verb) {
+      plans.wrong.push_back(some[i]);
+      continue;
+    }
     verbs[i] = std::move(*verb);
     const api::Once* const once = once_of(ask);
     const api::Grip* const grip = once == nullptr ? grip_of(ask) : nullptr;
-    Planned& plan = plans[i].emplace();
-    if (grip != nullptr && assume(*grip, plan.settled.after)) {
+    Planned& plan = plans.of[i].emplace();
+    if (assuming == Assume::WhatIsKnown && grip != nullptr &&
+        assume(*grip, plan.settled.after, now)) {
       const auto planned = decide_on(plan, *verbs[i], once);
       // Only what was read can say no.
       if (planned && !plan.steps.empty()) continue;
     }
-    plans[i].reset();
+    plans.of[i].reset();
     wanted.push_back({i, keys.size()});
     for (std::string& key : look_keys(resource_of(ask), further_of(*verbs[i]), once)) {
       keys.push_back(std::move(key));
@@ -119,127 +128,132 @@ std::vector<std::optional<LeaseService::Planned>> LeaseService::plan_many(
   for (const auto& [i, first] : wanted) {
     const api::Ask& ask = asks[some[i]];
     const api::Once* const once = once_of(ask);
-    Planned& plan = plans[i].emplace();
+    Planned& plan = plans.of[i].emplace();
     const auto seen = take_snapshot(resource_of(ask), further_of(*verbs[i]), once, *reading, first,
                                     plan.settled.after);
-    if (!seen || !decide_on(plan, *verbs[i], once)) plans[i].reset();
+    if (seen && decide_on(plan, *verbs[i], once)) continue;
+    plans.of[i].reset();
+    if (!seen && seen.error().code == Code::Invalid) plans.wrong.push_back(some[i]);
   }
   return plans;
 }
 
-// Releases need no sync anywhere: they do not wait for that of the grants, and the grants see what
-// they have freed.
 void LeaseService::many(const std::vector<api::Ask>& asks, const Tell& tell, const Pause& pause) {
   if (many_commits_ == nullptr) {
     for (std::size_t i = 0; i < asks.size(); ++i) tell(i, one_by_one(asks[i]));
     return;
   }
-  const bool renews_at_once = store_.capabilities().relaxed_renewals;
-  std::vector<std::size_t> at_once;
-  std::vector<std::size_t> synced;
-  for (std::size_t i = 0; i < asks.size(); ++i) {
-    const bool quick = std::holds_alternative<api::Ending>(asks[i]) ||
-                       (renews_at_once && std::holds_alternative<api::Renewal>(asks[i]));
-    (quick ? at_once : synced).push_back(i);
+  for (std::size_t first = 0; first < asks.size(); first += kMostTogether) {
+    many_together(asks, {first, std::min(asks.size(), first + kMostTogether)}, tell, pause);
   }
-  if (!at_once.empty()) many_together(asks, at_once, tell, {.before = [] {}, .beside = pause});
-  if (!synced.empty()) many_together(asks, synced, tell, {.before = pause, .beside = [] {}});
 }
 
-// Whoever asks for something that no timer holds back is not refused, and is not looked at any
-// closer. The same goes for who holds what he says, as far as is known here.
-std::vector<std::size_t> LeaseService::perhaps_refused(const std::vector<api::Ask>& asks,
-                                                       std::size_t first) {
-  std::vector<std::size_t> out;
-  std::vector<std::size_t> bids;
-  std::vector<std::string> keys;
-  for (std::size_t i = first; i < asks.size(); ++i) {
-    if (const auto* bid = std::get_if<api::AcquireRequest>(&asks[i])) {
-      bids.push_back(i);
-      for (auto* const key : {alive_key, rest_key, cool_key}) {
-        keys.push_back(key(bid->resource.text()));
-      }
-    } else if (Snapshot known; !assume(*grip_of(asks[i]), known)) {
-      out.push_back(i);
-    }
+// Who is refused is told before anything is committed. Releases need no sync anywhere: they do not
+// wait for that of the grants, and the grants see what they have freed.
+void LeaseService::many_together(const std::vector<api::Ask>& asks, const Range& range,
+                                 const Tell& tell, const Pause& pause) {
+  const bool renews_at_once = store_.capabilities().relaxed_renewals;
+  Some at_once;
+  Some synced;
+  std::unordered_set<std::string_view> freed;
+  for (std::size_t i = range.first; i < range.end; ++i) {
+    const bool ends = std::holds_alternative<api::Ending>(asks[i]);
+    if (ends) freed.insert(resource_of(asks[i]).text());
+    const bool quick = ends || (renews_at_once && std::holds_alternative<api::Renewal>(asks[i]));
+    (quick ? at_once : synced).push_back(i);
   }
-  if (bids.empty()) return out;
-  const auto reading = store_.read(keys);
-  if (!reading) return out;
-  const std::size_t each = keys.size() / bids.size();
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    const std::size_t bid = bids[i / each];
-    if (reading->entries[i].timer.state != TimerState::Running) continue;
-    if (out.empty() || out.back() != bid) out.push_back(bid);
-  }
-  return out;
+  const auto after_that = std::stable_partition(synced.begin(), synced.end(), [&](std::size_t i) {
+    return !freed.contains(resource_of(asks[i]).text());
+  });
+  const Some last(after_that, synced.end());
+  synced.erase(after_that, synced.end());
+
+  Ready quick;
+  Plans quick_plans = plan_many(asks, at_once, Assume::WhatIsKnown);
+  sort_out(asks, at_once, quick_plans, tell, quick);
+  Ready rest;
+  Plans plans = plan_many(asks, synced, Assume::WhatIsKnown);
+  sort_out(asks, synced, plans, tell, rest);
+  carry_out(asks, quick, tell, pause);
+  Plans last_plans = plan_many(asks, last, Assume::WhatIsKnown);
+  sort_out(asks, last, last_plans, tell, rest);
+  carry_out(asks, rest, tell, pause);
 }
 
 void LeaseService::look(const std::vector<api::Ask>& asks, std::size_t first, const Tell& tell) {
-  const std::vector<std::size_t> some = perhaps_refused(asks, first);
-  auto plans = plan_many(asks, some);
-  for (std::size_t i = 0; i < some.size(); ++i) {
-    if (!plans[i] || !plans[i]->standing.empty() || !plans[i]->steps.empty()) continue;
-    tell(some[i], told_of(asks[some[i]], std::move(plans[i]->settled)));
+  Some all;
+  for (std::size_t i = first; i < asks.size(); ++i) all.push_back(i);
+  Plans plans = plan_many(asks, all, Assume::Nothing);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (!plans.of[i] || !plans.of[i]->standing.empty() || !plans.of[i]->steps.empty()) continue;
+    tell(all[i], told_of(asks[all[i]], std::move(plans.of[i]->settled)));
+  }
+  for (const std::size_t i : plans.wrong) tell(i, one_by_one(asks[i]));
+}
+
+void LeaseService::sort_out(const std::vector<api::Ask>& asks, const Some& some, Plans& plans,
+                            const Tell& tell, Ready& ready) {
+  for (const std::size_t i : plans.wrong) tell(i, one_by_one(asks[i]));
+  for (std::size_t at = 0; at < some.size(); ++at) {
+    const std::size_t i = some[at];
+    std::optional<Planned>& plan = plans.of[at];
+    if (!plan && std::ranges::find(plans.wrong, i) != plans.wrong.end()) continue;
+    if (!plan || !plan->standing.empty()) {
+      ready.single.push_back(i);
+    } else if (plan->steps.empty()) {
+      tell(i, told_of(asks[i], std::move(plan->settled)));
+    } else {
+      ready.proposals.push_back({std::move(plan->steps), sync_of(plan->settled.decision.change)});
+      ready.of.emplace_back(i, &*plan);
+    }
   }
 }
 
-void LeaseService::many_together(const std::vector<api::Ask>& asks,
-                                 const std::vector<std::size_t>& some, const Tell& tell,
-                                 const Pauses& pauses) {
-  auto plans = plan_many(asks, some);
-  std::vector<std::size_t> single;
-  std::vector<std::size_t> proposed;
-  std::vector<store::Proposal> proposals;
-  proposals.reserve(some.size());
-  for (std::size_t i = 0; i < some.size(); ++i) {
-    if (!plans[i] || !plans[i]->standing.empty()) {
-      single.push_back(some[i]);
-    } else if (plans[i]->steps.empty()) {
-      tell(some[i], told_of(asks[some[i]], std::move(plans[i]->settled)));
-    } else {
-      proposed.push_back(i);
-      proposals.push_back({std::move(plans[i]->steps), sync_of(plans[i]->settled.decision.change)});
-    }
-  }
-  pauses.before();
+void LeaseService::carry_out(const std::vector<api::Ask>& asks, Ready& ready, const Tell& tell,
+                             const Pause& pause) {
   std::vector<Result<store::CommitAnswer>> answers;
-  if (!proposals.empty()) answers = many_commits_->commit_many(proposals, pauses.beside);
-  remember_newest(plans, proposed, answers);
-  for (std::size_t next = 0; next < proposed.size(); ++next) {
-    Planned& plan = *plans[proposed[next]];
-    const std::size_t i = some[proposed[next]];
-    plan.steps = std::move(proposals[next].steps);
-    const Result<store::CommitAnswer>& answer = answers[next];
+  if (!ready.of.empty()) {
+    pause();
+    answers = many_commits_->commit_many(ready.proposals);
+    remember_newest(ready, answers);
+  }
+  for (std::size_t at = 0; at < ready.of.size(); ++at) {
+    const auto& [i, plan] = ready.of[at];
+    plan->steps = std::move(ready.proposals[at].steps);
+    const Result<store::CommitAnswer>& answer = answers[at];
     if (!answer && answer.error().code == Code::UnknownOutcome) {
       // Who renews counts from before it asked, and asks again by itself.
-      tell(i, std::holds_alternative<api::Renewal>(asks[i])
-                  ? api::AskAnswer(Result<api::HoldAnswer>(answer.error()))
-                  : still_unknown(one_by_one(asks[i]), resource_of(asks[i])));
+      if (std::holds_alternative<api::Renewal>(asks[i])) {
+        tell(i, Result<api::HoldAnswer>(answer.error()));
+      } else {
+        pause();
+        tell(i, still_unknown(one_by_one(asks[i]), resource_of(asks[i])));
+      }
       continue;
     }
     const auto* done = answer ? std::get_if<store::Committed>(&*answer) : nullptr;
     if (done == nullptr) {
-      single.push_back(i);
+      ready.single.push_back(i);
       continue;
     }
-    committed(plan, *done);
-    tell(i, told_of(asks[i], std::move(plan.settled)));
+    committed(*plan, *done);
+    tell(i, told_of(asks[i], std::move(plan->settled)));
   }
-  if (!single.empty()) pauses.beside();
-  for (const std::size_t i : single) tell(i, one_by_one(asks[i]));
+  for (const std::size_t i : ready.single) {
+    pause();
+    tell(i, one_by_one(asks[i]));
+  }
 }
 
 // One for all of them, before anybody is told: what stands for the newest stands for the others.
-void LeaseService::remember_newest(const std::vector<std::optional<Planned>>& plans,
-                                   const std::vector<std::size_t>& proposed,
+void LeaseService::remember_newest(const Ready& ready,
                                    const std::vector<Result<store::CommitAnswer>>& answers) {
   std::optional<Anchor> newest;
-  for (std::size_t next = 0; next < answers.size(); ++next) {
-    const auto& answer = answers[next];
+  for (std::size_t at = 0; at < answers.size(); ++at) {
+    const auto& answer = answers[at];
     const auto* done = answer ? std::get_if<store::Committed>(&*answer) : nullptr;
     const auto anchor =
-        done != nullptr ? anchor_of(*plans[proposed[next]], *done) : std::optional<Anchor>();
+        done != nullptr ? anchor_of(*ready.of[at].second, *done) : std::optional<Anchor>();
     if (!anchor) continue;
     const auto both = newest ? joined(*newest, *anchor) : anchor;
     if (!both) anchors_->remember(*newest);

@@ -399,6 +399,7 @@ Result<api::HoldAnswer> LeaseService::answer_of(Settled&& settled) {
     return api::HoldAnswer(
         api::Lost{settled.decision.cause, lease_of(settled.after), time_of(settled.after)});
   }
+  if (settled.decision.change.alive.op == core::TimerPlan::Op::Extend) runs_on(settled);
   return api::HoldAnswer(held_of(settled));
 }
 

@@ -67,9 +67,11 @@ class LeaseService final : public api::Leases, public api::BatchedLeases {
   Result<core::Ownership> own_of(const std::string& resource, const store::Entry& entry);
   void remember_written(const std::string& resource, const std::string& value,
                         const core::Ownership& own);
-  // False: nothing is known of it.
-  bool assume(const api::Grip& grip, Snapshot& out);
+  // False: nothing is known of it; or by `now` it has run out, which a commit would find out, too,
+  // but may have to wait for others to do so.
+  bool assume(const api::Grip& grip, Snapshot& out, std::optional<MonoTime> now = std::nullopt);
   void keep_in_mind(const Settled& settled);
+  void runs_on(const Settled& settled);
   // Read, decide, commit; again on a conflict.
   Result<Settled> settle(const ResourceName& resource, const core::Verb& verb,
                          const api::Grip* grip, OnUnknown on_unknown,
@@ -92,27 +94,38 @@ class LeaseService final : public api::Leases, public api::BatchedLeases {
               const api::Once* once, Planned& out);
   // REQUIRES: `settled.after` is what was read or assumed.
   Status decide_on(Planned& planned, const core::Verb& verb, const api::Once* once);
-  // Several verbs' plans, on one reading; empty: it goes the way of a single verb.
-  std::vector<std::optional<Planned>> plan_many(const std::vector<api::Ask>& asks,
-                                                const std::vector<std::size_t>& some);
-  // Called before the commit, and before others' commits are waited for.
-  struct Pauses {
-    Pause before;
-    Pause beside;
+  using Some = std::vector<std::size_t>;  // of those that are asked for
+  enum class Assume { Nothing, WhatIsKnown };
+  // On one reading. What has no plan, and is not wrong, goes the way of a single verb.
+  struct Plans {
+    std::vector<std::optional<Planned>> of;  // in the order of `some`
+    Some wrong;                              // refused as they are, whatever stands
   };
-  // Those of `some`, with one commit of the store.
-  void many_together(const std::vector<api::Ask>& asks, const std::vector<std::size_t>& some,
-                     const Tell& tell, const Pauses& pauses);
-  // All that are refused, and perhaps others.
-  std::vector<std::size_t> perhaps_refused(const std::vector<api::Ask>& asks, std::size_t first);
+  Plans plan_many(const std::vector<api::Ask>& asks, const Some& some, Assume assuming);
+  struct Range {
+    std::size_t first;
+    std::size_t end;
+  };
+  void many_together(const std::vector<api::Ask>& asks, const Range& range, const Tell& tell,
+                     const Pause& pause);
+  // What is to be committed, each with its plan; and what goes the way of a single verb.
+  struct Ready {
+    std::vector<std::pair<std::size_t, Planned*>> of = {};
+    std::vector<store::Proposal> proposals = {};  // beside it
+    Some single = {};
+  };
+  // Tells those who are refused, and those for whom nothing is to be written.
+  void sort_out(const std::vector<api::Ask>& asks, const Some& some, Plans& plans, const Tell& tell,
+                Ready& ready);
+  // With one commit of the store.
+  void carry_out(const std::vector<api::Ask>& asks, Ready& ready, const Tell& tell,
+                 const Pause& pause);
   api::AskAnswer told_of(const api::Ask& ask, Settled&& settled);
   std::optional<Anchor> anchor_of(const Planned& planned, const store::Committed& done) const;
   Result<core::Verb> verb_of(const api::AcquireRequest& request) const;
   Result<core::Verb> verb_of(const api::Ask& ask) const;
   api::AskAnswer one_by_one(const api::Ask& ask);
-  void remember_newest(const std::vector<std::optional<Planned>>& plans,
-                       const std::vector<std::size_t>& proposed,
-                       const std::vector<Result<store::CommitAnswer>>& answers);
+  void remember_newest(const Ready& ready, const std::vector<Result<store::CommitAnswer>>& answers);
   Result<api::AcquireAnswer> answer_of(const api::AcquireRequest& request, Settled&& settled);
   api::AcquireAnswer refusal_of(const api::AcquireRequest& request, const Settled& settled);
   Status drop_history(const ResourceName& resource);
@@ -132,7 +145,11 @@ class LeaseService final : public api::Leases, public api::BatchedLeases {
   // The grants that this service gave, at the versions that it wrote: what a hint is checked
   // against.
   Mutex known_mutex_;
-  std::unordered_map<std::string, Seen> known_ GUARDED_BY(known_mutex_);
+  struct Known {
+    Seen seen;
+    MonoTime until;  // its timer runs no longer, as far as this clock can tell
+  };
+  std::unordered_map<std::string, Known> known_ GUARDED_BY(known_mutex_);
   // The own records that this service wrote last, beside what they mean.
   struct Written {
     std::string value;

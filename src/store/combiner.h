@@ -24,12 +24,9 @@ class Combiner {
   explicit Combiner(Work work) : work_(std::move(work)) {}
 
   // Returns when `task` is done.
-  void run(Task& task) {
-    run(std::vector<Task*>{&task}, [] {});
-  }
-  // The same for several of one caller: they are of one batch. `beside` is called first if others
-  // are done before them, or with them.
-  void run(const std::vector<Task*>& tasks, const std::function<void()>& beside) {
+  void run(Task& task) { run(std::vector<Task*>{&task}); }
+  // The same for several of one caller: they are of one batch.
+  void run(const std::vector<Task*>& tasks) {
     if (tasks.empty()) return;
     std::shared_ptr<Round> round;  // shared: the leader wakes sleepers who may be gone by then
     bool leads = false;
@@ -40,8 +37,7 @@ class Combiner {
       leads = !led_;
       led_ = true;
     }
-    if (!leads) beside();
-    if (leads || round->wait()) lead(leads ? tasks.size() : 0, beside);
+    if (leads || round->wait()) lead();
   }
 
  private:
@@ -73,8 +69,7 @@ class Combiner {
     std::atomic<std::uint32_t> state_ = kWaiting;
   };
 
-  // `own`: how many of the batch are the caller's, if it has not been told of others.
-  void lead(std::size_t own, const std::function<void()>& beside) {
+  void lead() {
     std::vector<Task*> batch;
     std::shared_ptr<Round> round = std::make_shared<Round>();
     {
@@ -82,7 +77,6 @@ class Combiner {
       batch.swap(line_);
       round.swap(next_);
     }
-    if (own > 0 && batch.size() > own) beside();
     work_(batch);
     if (batch.size() > 1) round->finish();
     {

@@ -1,7 +1,6 @@
 // commit_many() for a store whose commits are combined: what one caller proposes is of one batch.
 #pragma once
 
-#include <functional>
 #include <vector>
 
 #include "store/combiner.h"
@@ -13,8 +12,7 @@ namespace stint::store {
 // REQUIRES of Pending: members `steps`, `sync` and `answer`, in this order the first.
 template <class Pending>
 std::vector<Result<CommitAnswer>> commit_together(Combiner<Pending>& commits,
-                                                  const std::vector<Proposal>& proposals,
-                                                  const std::function<void()>& beside) {
+                                                  const std::vector<Proposal>& proposals) {
   std::vector<Pending> own;
   own.reserve(proposals.size());
   std::vector<Pending*> waiting;
@@ -26,7 +24,7 @@ std::vector<Result<CommitAnswer>> commit_together(Combiner<Pending>& commits,
       waiting.push_back(&own.back());
     }
   }
-  commits.run(waiting, beside);
+  commits.run(waiting);
   std::vector<Result<CommitAnswer>> out;
   out.reserve(own.size());
   for (Pending& one : own) out.push_back(std::move(one.answer));

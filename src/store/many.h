@@ -3,7 +3,6 @@
 // a time.
 #pragma once
 
-#include <functional>
 #include <vector>
 
 #include "store/seam.h"
@@ -18,10 +17,8 @@ struct Proposal {
 class ManyCommits {
  public:
   virtual ~ManyCommits() = default;
-  // Each is all or nothing by itself, and answered by itself, as commit() would. `beside` is called
-  // before it waits for commits of others, which may wait for the disk; its own is no surprise.
-  virtual std::vector<Result<CommitAnswer>> commit_many(const std::vector<Proposal>& proposals,
-                                                        const std::function<void()>& beside) = 0;
+  // Each is all or nothing by itself, and answered by itself, as commit() would.
+  virtual std::vector<Result<CommitAnswer>> commit_many(const std::vector<Proposal>& proposals) = 0;
 };
 
 }  // namespace stint::store

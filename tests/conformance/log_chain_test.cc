@@ -60,8 +60,7 @@ TEST_F(LogFile, OfTwoInOneBatchThatWantTheSameOneGetsIt) {
   Step second = set("k", "second");
   second.expect = store::Expect::Absent;
   const auto answers = store->commit_many({{.steps = {first}, .sync = store::Sync::Durable},
-                                           {.steps = {second}, .sync = store::Sync::Durable}},
-                                          [] {});
+                                           {.steps = {second}, .sync = store::Sync::Durable}});
   ASSERT_EQ(answers.size(), 2U);
   EXPECT_TRUE(std::holds_alternative<store::Committed>(answers[0].value()));
   EXPECT_TRUE(std::holds_alternative<store::Conflict>(answers[1].value()));

@@ -14,8 +14,8 @@ class LogOpening final : public store::SharedStore, public store::ManyCommits {
   explicit LogOpening(const std::shared_ptr<store::LogStore>& store)
       : SharedStore(store), many_(*store) {}
   std::vector<Result<store::CommitAnswer>> commit_many(
-      const std::vector<store::Proposal>& proposals, const std::function<void()>& beside) override {
-    return many_.commit_many(proposals, beside);
+      const std::vector<store::Proposal>& proposals) override {
+    return many_.commit_many(proposals);
   }
 
  private:

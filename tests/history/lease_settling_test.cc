@@ -33,8 +33,7 @@ class LosesOneAnswer final : public SharedStore, public store::ManyCommits {
     return Error{Code::UnknownOutcome, "no answer"};
   }
   std::vector<Result<store::CommitAnswer>> commit_many(
-      const std::vector<store::Proposal>& proposals,
-      const std::function<void()>& /*beside*/) override {
+      const std::vector<store::Proposal>& proposals) override {
     std::vector<Result<store::CommitAnswer>> out;
     for (const auto& one : proposals) out.push_back(commit(one.steps, one.sync));
     return out;

@@ -5,6 +5,7 @@ import http.client
 import json
 import shutil
 import socket
+import sqlite3
 import subprocess
 import time
 import unittest
@@ -321,32 +322,48 @@ class SlowDisk(TestCase):
         def syncing():
             with open(trace) as text:
                 return 'sync(' in text.read()
-        return syncing
+        return tracer, syncing
+
+    def refusals(self, wire):
+        """What is to be refused, whatever it asks for: the path, the body, more fields, and the status."""
+        kept = ['Idempotency-Key: kept']
+        bid = {'resource': 'kept', 'owner': 'ann', 'ttl_ms': 60_000}
+        self.assertEqual(wire.ask('/v1/acquire', {**bid, 'claim': claim()}, fields=kept)[0], 200)
+        status, held, grip = wire.acquire('held')
+        self.assertEqual(status, 200)
+        status, short, ended = wire.acquire('ended', ttl_ms=300)
+        self.assertEqual(status, 200)
+        until(lambda: wire.ask('/v1/check', ended)[0] == 410, 'it has run out')
+        return [('/v1/acquire', {**bid, 'resource': 'held', 'claim': claim()}, [], 409),
+                ('/v1/renew', {**grip, 'claim': claim(), 'ttl_ms': 60_000, 'hint': held['hint']}, [], 410),
+                ('/v1/renew', {**ended, 'ttl_ms': 60_000, 'hint': short['hint']}, [], 410),
+                ('/v1/acquire', {**bid, 'resource': 'free', 'claim': claim(), 'ttl_ms': 1}, [], 400),
+                ('/v1/acquire', {**bid, 'claim': claim(), 'note': 'another'}, kept, 422)]
 
     def refused_meanwhile(self, prepare):
         for store in self.STORES:
             with self.subTest(store), Server(store=store) as server:
-                wires = [Wire(server.port) for _ in range(3)]
-                for wire in wires:
+                slow, loser, *others = [Wire(server.port) for _ in range(42)]
+                for wire in (slow, loser, *others):
                     self.addCleanup(wire.sock.close)
-                holder, slow, loser = wires
-                for wire in wires:
+                refusals = self.refusals(loser)
+                for wire in (slow, loser):
                     prepare(wire)
-                status, held, _ = holder.acquire('held')
-                self.assertEqual(status, 200)
-                syncing = self.slow(server)
+                tracer, syncing = self.slow(server)
                 slow.sock.sendall(slow.text('/v1/acquire', {'resource': 'slow', 'owner': 'ann', 'claim': claim(), 'ttl_ms': 60_000}))
                 until(syncing, 'the sync has begun')
-                for _ in range(3):
-                    status, told, _ = loser.acquire('held')
-                    self.assertEqual((status, told['error']['code']), (409, 'held'), told)
-                # A wrong claim is no longer, or never was, the holder.
-                status, told, _ = loser.ask('/v1/renew', {'resource': 'held', 'claim': claim(), 'token': held['token'], 'ttl_ms': 60_000})
-                self.assertEqual((status, told['error']['code']), (410, 'lost'))
+                # More than there are workers, and each of them waits, too.
+                for i, wire in enumerate(others):
+                    wire.sock.sendall(wire.text('/v1/acquire', {'resources': [f'list/{i}'], 'owner': 'ann', 'claim': claim(),
+                                                                'ttl_ms': 60_000}))
+                for path, body, fields, expected in refusals * 2:
+                    status, told, _ = loser.ask(path, body, fields=fields)
+                    self.assertEqual(status, expected, told)
                 slow.sock.setblocking(False)
                 with self.assertRaises(BlockingIOError):
                     slow.sock.recv(1)
                 slow.sock.settimeout(PATIENCE)
+                tracer.terminate()  # the disk is quick again
                 self.assertEqual(slow.answer()[0], 200)
 
     def test_who_is_refused_in_a_lane_does_not_wait_for_it(self):
@@ -354,6 +371,26 @@ class SlowDisk(TestCase):
 
     def test_who_is_refused_on_the_loop_does_not_wait_for_it(self):
         self.refused_meanwhile(lambda wire: None)
+
+    def test_who_is_refused_does_not_wait_for_another_process_that_writes(self):
+        with Server(store='sqlite:DIR/store.db') as server:
+            mine, loser = [Wire(server.port).into_lane('lane') for _ in range(2)]
+            for wire in (mine, loser):
+                self.addCleanup(wire.sock.close)
+            status, _, grip = mine.acquire('mine')
+            self.assertEqual((status, loser.acquire('held')[0]), (200, 200))
+            other = sqlite3.connect(f'{server.dir}/store.db', isolation_level=None)
+            self.addCleanup(other.close)
+            for text in (mine.text('/v1/release', grip), mine.text('/v1/acquire', {'resource': 'mine', 'owner': 'ann', 'ttl_ms': 60_000})):
+                other.execute('BEGIN IMMEDIATE')
+                mine.sock.sendall(text)
+                self.assertEqual(loser.acquire('held')[0], 409)
+                mine.sock.setblocking(False)
+                with self.assertRaises(BlockingIOError):
+                    mine.sock.recv(1)
+                mine.sock.settimeout(PATIENCE)
+                other.execute('ROLLBACK')
+                self.assertEqual(mine.answer()[0], 200)
 
 
 class OnePiece(http.client.HTTPConnection):

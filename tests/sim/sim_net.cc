@@ -175,6 +175,7 @@ class SimServer final : public net::http::Server {
     return true;
   }
   bool work_in_turn(std::function<void()> task) override { return work(std::move(task)); }
+  bool work_beside(std::function<void()> task) override { return work(std::move(task)); }
   bool stop(Millis patience) override;
 
   void accept(const std::shared_ptr<SimExchange>& exchange);

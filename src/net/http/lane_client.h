@@ -80,33 +80,4 @@ struct Outbox {
   }
 };
 
-// Where requests are read to: one behind the other, for as long as they are not answered.
-class RequestBytes {
- public:
-  // So much room is there at least. REQUIRES: most <= kChunk.
-  char* room(std::size_t most) {
-    if (at_ == chunks_.size() || used_ + most > kChunk) next();
-    return chunks_[at_].data() + used_;
-  }
-  void keep(std::size_t size) { used_ += size; }
-  // What was kept is no longer needed.
-  void clear() {
-    if (chunks_.size() > kMostKept) chunks_.resize(kMostKept);
-    at_ = 0;
-    used_ = 0;
-  }
-
- private:
-  static constexpr std::size_t kChunk = std::size_t{64} << 10U;
-  static constexpr std::size_t kMostKept = 4;
-  void next() {
-    if (at_ < chunks_.size()) ++at_;
-    if (at_ == chunks_.size()) chunks_.emplace_back(kChunk);
-    used_ = 0;
-  }
-  std::vector<std::vector<char>> chunks_;
-  std::size_t at_ = 0;
-  std::size_t used_ = 0;
-};
-
 }  // namespace stint::net::http

@@ -45,16 +45,16 @@ std::optional<RequestHead> whole_request(std::string_view bytes, std::string_vie
 struct LaneTurn {
   explicit LaneTurn(std::unique_ptr<Sitting> own) : sitting(std::move(own)) {}
   std::unique_ptr<Sitting> sitting;
-  RequestBytes bytes;
   std::size_t waiting = 0;  // for their answer
   std::size_t fresh = 0;    // of these, since the last look
   Outbox out;
+  std::atomic<bool>* at_disk = nullptr;  // of the turn that is served: whether it waits
 };
 
 class LaneCall final : public ShortCall {
  public:
-  LaneCall(LaneClient& client, LaneTurn& turn, RequestHead head, std::string_view body)
-      : client_(client), turn_(turn), head_(std::move(head)), body_(body) {}
+  LaneCall(LaneClient& client, LaneTurn& turn, RequestHead head, std::string body)
+      : client_(client), turn_(turn), head_(std::move(head)), body_(std::move(body)) {}
 
   const RequestHead& head() const override { return head_; }
   std::string_view body() const override { return body_; }
@@ -64,6 +64,7 @@ class LaneCall final : public ShortCall {
     CHECK(!answered_ && !answer.sent, "a request is answered once, and then it is the sender's");
     answered_ = true;
     --turn_.waiting;
+    if (turn_.at_disk != nullptr) *turn_.at_disk = false;
     Outbox& out = turn_.out;
     const std::size_t before = out.bytes.size();
     append_head(out.bytes, answer, true);
@@ -87,7 +88,7 @@ class LaneCall final : public ShortCall {
   LaneClient& client_;
   LaneTurn& turn_;
   const RequestHead head_;
-  const std::string_view body_;
+  const std::string body_;
   bool answered_ = false;
 };
 
@@ -182,25 +183,23 @@ class Lane final {
     return count < static_cast<int>(most);
   }
 
-  // Each piece of the buffer is one connection's, until it is answered.
   void read(LaneClient& client, unsigned events) REQUIRES(door_) {
     LaneTurn& turn = *gathered_;
-    char* const place = turn.bytes.room(kMostRequest);
-    const ssize_t got = ::recv(client.fd.get(), place, kMostRequest, MSG_DONTWAIT);
+    const ssize_t got = ::recv(client.fd.get(), piece_.data(), piece_.size(), MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EINTR) && (events & ~unsigned{EPOLLIN}) == 0) {
       return;
     }
-    const std::string_view bytes(place, static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+    const std::string_view bytes(piece_.data(),
+                                 static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
     std::string_view body;
     // A full piece may not be all that is there, and no edge would tell of the rest.
     const bool plain = got > 0 && static_cast<std::size_t>(got) < kMostRequest &&
                        (events & ~unsigned{EPOLLIN}) == 0;
     auto head = plain ? whole_request(bytes, body) : std::nullopt;
     const bool taken = head && turn.sitting->take(std::make_shared<LaneCall>(
-                                   client, turn, std::move(*head), body));
+                                   client, turn, std::move(*head), std::string(body)));
     if (!taken) return give_back(client, {.fd = {}, .unread = std::string(bytes)});
     client.is_served();
-    turn.bytes.keep(bytes.size());
     ++turn.waiting;
     ++turn.fresh;
   }
@@ -263,22 +262,25 @@ class Lane final {
       if (stopping_) return some;
       const MonoTime begun = clock_.mono();
       const bool all = pass(kMostInAPass, some ? Millis(0) : kLaneSweep);
-      if (gathered_->waiting > 0) return true;
       // Idle is who was so when this pass began and was not found ready in it. What came while a
       // turn took its time is read in the next one.
       if (all && begun - swept_ >= kLaneSweep) sweep(begun);
+      if (gathered_->waiting > 0) return true;
     }
   }
 
   void serve(LaneTurn& turn) {
+    turn.at_disk = &at_disk_;
     turn.sitting->serve([&] {
-      if (!at_disk_.exchange(true)) alarm_->set(kQuickSync);
+      alarm_->set(kQuickSync);
+      at_disk_ = true;
       if (!hand_over(turn.out)) send(turn.out);
     });
-    if (at_disk_.exchange(false)) alarm_->stop();
+    turn.at_disk = nullptr;
+    at_disk_ = false;
+    alarm_->stop();
     CHECK(turn.waiting == 0, "a sitting answers all that it has taken");
     turn.fresh = 0;
-    turn.bytes.clear();
     if (!hand_over(turn.out)) send(turn.out);
   }
 
@@ -313,7 +315,7 @@ class Lane final {
       }
       const bool ended = ended_;  // before it is looked whether something is left
       send_line();
-      at_door = at_door && at_disk_;
+      at_door = at_door && at_disk_ && !stopping_;
       if (at_door) look_at_door();
       if (ended) return;
     }
@@ -337,20 +339,22 @@ class Lane final {
 
   // A turn waits for the disk: who needs none does not wait with it.
   void look_at_door() {
-    constexpr std::size_t kMost = 16;  // the other thread may want to be at the door again
+    // Never waited for: who has it reads by itself, and perhaps waits there for what is in line_.
+    if (!door_.try_lock()) return;
     Outbox refused;
-    {
-      const MutexLock door(door_);
-      if (!at_disk_ || stopping_) return;
-      pass(kMost, Millis(0));
-      LaneTurn& turn = *gathered_;
-      if (turn.fresh == 0) return;
-      turn.fresh = 0;
-      turn.sitting->look();
-      if (turn.waiting == 0) turn.bytes.clear();
-      std::swap(refused, turn.out);
-    }
+    if (at_disk_ && !stopping_) refused = refuse_some();
+    door_.unlock();
     send(refused);
+  }
+
+  Outbox refuse_some() REQUIRES(door_) {
+    constexpr std::size_t kMost = 16;  // the other thread may want to be at the door again
+    pass(kMost, Millis(0));
+    LaneTurn& turn = *gathered_;
+    if (turn.fresh == 0) return {};
+    turn.fresh = 0;
+    turn.sitting->look();
+    return std::exchange(turn.out, {});
   }
 
   // ---- both
@@ -397,6 +401,7 @@ class Lane final {
   // Who holds it stands at the door: reads, and ends connections.
   Mutex door_;
   std::unique_ptr<LaneTurn> gathered_ GUARDED_BY(door_);  // the next turn
+  std::array<char, kMostRequest> piece_ GUARDED_BY(door_);
   MonoTime swept_ GUARDED_BY(door_){};
 
   mutable Mutex mutex_;

@@ -384,14 +384,16 @@ TEST_F(LanesTest, TwoThreadsAtOneDoorLoseAndRepeatNothing) {
   lanes_->stop();
 }
 
+struct Set final : Clock {
+  MonoTime mono() const override { return MonoTime(Nanos(ns)); }
+  WallTime wall() const override { return {}; }
+  void add(int seconds) { ns += Nanos(std::chrono::seconds(seconds)).count(); }
+  std::atomic<std::int64_t> ns = std::int64_t{1} << 40U;
+};
+
 // The store was slow for longer than a connection may be idle: a request that came meanwhile is not
 // idle.
 TEST_F(LanesTest, WhatWasAskedDuringALongTurnIsAnswered) {
-  struct Set final : Clock {
-    MonoTime mono() const override { return MonoTime(Nanos(ns)); }
-    WallTime wall() const override { return {}; }
-    std::atomic<std::int64_t> ns = std::int64_t{1} << 40U;
-  };
   Set clock;
   Gate gate;
   Answers handler({.serve = [&](Calls& calls, const Pause& /*pause*/) {
@@ -407,10 +409,30 @@ TEST_F(LanesTest, WhatWasAskedDuringALongTurnIsAnswered) {
   say(first, request("{}"));
   gate.wait_until_entered();
   say(second, request("{}"));
-  clock.ns += Nanos(std::chrono::seconds(61)).count();
+  clock.add(61);
   gate.open();
   EXPECT_EQ(hear(first, answer("{}").size()), answer("{}"));
   EXPECT_EQ(hear(second, answer("{}").size()), answer("{}"));
+  lanes_.reset();
+}
+
+TEST_F(LanesTest, AnIdleOneEndsAlsoBesideOneWhoIsNeverIdle) {
+  Set clock;
+  Answers handler(answering("{}"));
+  auto lanes = Lanes::open(1, Millis(60'000), handler, clock,
+                           [this](Moved moved) { back_.put(std::move(moved)); });
+  ASSERT_TRUE(lanes) << lanes.error().message;
+  lanes_ = std::move(*lanes);
+  const os::Fd idle = join();
+  const os::Fd busy = join();
+  pollfd ended{.fd = idle.get(), .events = POLLIN, .revents = 0};
+  for (int i = 0; i < 4000 && ::poll(&ended, 1, 1) == 0; ++i) {
+    if (i < 10) clock.add(7);
+    say(busy, request("{}"));
+    ASSERT_EQ(hear(busy, answer("{}").size()), answer("{}"));
+  }
+  EXPECT_EQ(hear(idle, 1), "");
+  EXPECT_EQ(lanes_->connections(), 1U);
   lanes_.reset();
 }
 

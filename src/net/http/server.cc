@@ -112,6 +112,7 @@ class AsioServer final : public Server {
 
   bool work(std::function<void()> task) override { return give(workers_, std::move(task)); }
   bool work_in_turn(std::function<void()> task) override { return give(clerk_, std::move(task)); }
+  bool work_beside(std::function<void()> task) override { return give(second_, std::move(task)); }
 
   bool stop(Millis patience) override {
     if (!thread_.joinable()) return true;
@@ -133,6 +134,7 @@ class AsioServer final : public Server {
     wait_for_none(kCutTime);
     workers_.join();
     clerk_.join();
+    second_.join();
     hub_->loop.stop();
     thread_.join();
     hub_->lanes.reset();
@@ -252,6 +254,7 @@ class AsioServer final : public Server {
   tcp::acceptor acceptor_;
   asio::thread_pool workers_;
   asio::thread_pool clerk_{1};
+  asio::thread_pool second_{1};
   std::shared_ptr<std::atomic<std::size_t>> waiting_ =
       std::make_shared<std::atomic<std::size_t>>(0);
   std::uint16_t port_ = 0;

@@ -112,7 +112,7 @@ class Sitting {
   // of what was taken since the last time.
   virtual void look() = 0;
   // Answers all. `pause` is called before it waits for a disk or for somebody else: what is
-  // answered by then goes out.
+  // answered by then goes out. The next answer says that this is over.
   using Pause = std::function<void()>;
   virtual void serve(const Pause& pause) = 0;
 };
@@ -176,6 +176,8 @@ class Server {
   // The same, one after another, on a thread of their own: what comes without end finds its memory
   // and its caches where it left them.
   virtual bool work_in_turn(std::function<void()> task) = 0;
+  // The same, on another thread of its own: for what is not to wait for those.
+  virtual bool work_beside(std::function<void()> task) = 0;
   // Takes no new connections, ends idle ones, waits so long for the others, then cuts them. True:
   // none had to be cut. Not from the loop.
   virtual bool stop(Millis patience) = 0;

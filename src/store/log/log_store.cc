@@ -146,9 +146,8 @@ Result<CommitAnswer> LogStore::commit(const std::vector<Step>& steps, Sync sync)
   return std::move(own.answer);
 }
 
-std::vector<Result<CommitAnswer>> LogStore::commit_many(const std::vector<Proposal>& proposals,
-                                                        const std::function<void()>& beside) {
-  return commit_together(commits_, proposals, beside);
+std::vector<Result<CommitAnswer>> LogStore::commit_many(const std::vector<Proposal>& proposals) {
+  return commit_together(commits_, proposals);
 }
 
 void LogStore::run_batch(const std::vector<Pending*>& batch) {

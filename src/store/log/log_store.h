@@ -57,8 +57,7 @@ class LogStore final : public Store, public ManyCommits, public Troubled {
   Result<Reading> read(const std::vector<std::string>& keys) override;
   Result<Reading> scan(const ScanRange& range) override;
   Result<CommitAnswer> commit(const std::vector<Step>& steps, Sync sync) override;
-  std::vector<Result<CommitAnswer>> commit_many(const std::vector<Proposal>& proposals,
-                                                const std::function<void()>& beside) override;
+  std::vector<Result<CommitAnswer>> commit_many(const std::vector<Proposal>& proposals) override;
   Result<std::unique_ptr<Watch>> watch(std::string_view key) override;
   Result<std::uint64_t> appended(const std::string& prefix) override;
   Result<std::uint64_t> revision() override;

@@ -296,9 +296,8 @@ Result<CommitAnswer> SqliteStore::commit(const std::vector<Step>& steps, Sync sy
   return std::move(own.answer);
 }
 
-std::vector<Result<CommitAnswer>> SqliteStore::commit_many(const std::vector<Proposal>& proposals,
-                                                           const std::function<void()>& beside) {
-  return commit_together(commits_, proposals, beside);
+std::vector<Result<CommitAnswer>> SqliteStore::commit_many(const std::vector<Proposal>& proposals) {
+  return commit_together(commits_, proposals);
 }
 
 void SqliteStore::run_batch(const std::vector<Pending*>& batch) {
