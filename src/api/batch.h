@@ -23,6 +23,8 @@ using AskAnswer = std::variant<Result<AcquireAnswer>, Result<HoldAnswer>>;
 class BatchedLeases {
  public:
   virtual ~BatchedLeases() = default;
+  // So many are decided, and committed, at once; what is beyond waits for them.
+  static constexpr std::size_t kMostTogether = 256;
   using Tell = std::function<void(std::size_t ask, AskAnswer answer)>;
   using Pause = std::function<void()>;
   // Tells each answer once, in any order, and returns when all are told. What needs no disk sync is

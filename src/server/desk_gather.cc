@@ -52,7 +52,7 @@ void Desk::finish_all(std::vector<Gathered>& batch, Answers& answers) {
 }
 
 void Desk::run_gathered() {
-  constexpr std::size_t kMost = 256;
+  constexpr std::size_t kMost = api::BatchedLeases::kMostTogether;
   auto batch = std::make_shared<std::vector<Gathered>>();
   // The loop's own memory goes back to it, in the end, not to the clerk's.
   auto asks = std::make_shared<std::vector<api::Ask>>();
@@ -220,6 +220,8 @@ class Desk::LaneSitting final : public net::http::Sitting {
 
   void serve(const Pause& pause) override {
     const MonoTime began = desk_.clock_.mono();
+    // Who is refused does not wait for those before him.
+    if (asks_.size() > api::BatchedLeases::kMostTogether) look();
     leases().many(
         asks_, [this](std::size_t i, const api::AskAnswer& told) { tell(i, told); }, pause);
     desk_.metrics_.store_time.observe(desk_.clock_.mono() - began);

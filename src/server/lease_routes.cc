@@ -305,7 +305,11 @@ class ListTaking {
 
 Result<std::vector<api::AcquireAnswer>> take_bid(Request& request, const Bid& bid) {
   if (bid.listed) {
-    const InHand::Stay alone = request.lists.enter(bid.first.claim);
+    const auto alone = request.lists.enter(bid.first.claim);
+    if (!alone) {
+      return unavailable(
+          "this list is asked for too often at a time: ask again. Nothing was done.");
+    }
     return ListTaking(request, bid).take();
   }
   auto answer = request.leases().acquire(bid.first);

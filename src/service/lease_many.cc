@@ -9,9 +9,6 @@
 namespace stint::service {
 namespace {
 
-// In one commit of the store.
-constexpr std::size_t kMostTogether = 256;
-
 const ResourceName& resource_of(const api::Ask& ask) {
   if (const auto* bid = std::get_if<api::AcquireRequest>(&ask)) return bid->resource;
   if (const auto* renewal = std::get_if<api::Renewal>(&ask)) return renewal->grip.resource;

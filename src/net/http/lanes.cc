@@ -272,8 +272,8 @@ class Lane final {
   void serve(LaneTurn& turn) {
     turn.at_disk = &at_disk_;
     turn.sitting->serve([&] {
+      at_disk_ = true;  // before the alarm, which is told once
       alarm_->set(kQuickSync);
-      at_disk_ = true;
       if (!hand_over(turn.out)) send(turn.out);
     });
     turn.at_disk = nullptr;
