@@ -194,7 +194,7 @@ std::optional<Desk::Gathered> Desk::read_short(const std::shared_ptr<net::http::
   return Gathered{std::move(visit), std::move(request), std::move(*ask)};
 }
 
-// What one thread of a lane has read.
+// What a lane has read for one turn.
 class Desk::LaneSitting final : public net::http::Sitting {
  public:
   explicit LaneSitting(Desk& desk) : desk_(desk) {}

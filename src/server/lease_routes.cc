@@ -307,8 +307,10 @@ Result<std::vector<api::AcquireAnswer>> take_bid(Request& request, const Bid& bi
   if (bid.listed) {
     const auto alone = request.lists.enter(bid.first.claim);
     if (!alone) {
-      return unavailable(
-          "this list is asked for too often at a time: ask again. Nothing was done.");
+      // One of them may be who asks now: what becomes of that is not known here.
+      return Error{Code::UnknownOutcome,
+                   "this list is being taken under the same claim, and how that ends is not known "
+                   "yet: ask again with the same claim"};
     }
     return ListTaking(request, bid).take();
   }

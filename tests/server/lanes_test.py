@@ -372,6 +372,21 @@ class SlowDisk(TestCase):
     def test_who_is_refused_on_the_loop_does_not_wait_for_it(self):
         self.refused_meanwhile(lambda wire: None)
 
+    def test_one_list_too_often_at_once_is_unknown_and_nobodys_refusal(self):
+        """Four are worked on or wait; of the others nobody can say what becomes of the first one, which may be theirs."""
+        with Server() as server:
+            tracer, _ = self.slow(server)
+            bid = {'resources': ['list/x', 'list/y'], 'owner': 'ann', 'claim': claim(), 'ttl_ms': 60_000}
+            told = [None] * 6
+
+            def ask(i):
+                told[i] = server.client().post('/v1/acquire', bid)
+            in_threads(6, ask)
+            tracer.terminate()
+            self.assertEqual(sorted(one.status for one in told), [200, 200, 200, 200, 504, 504])
+            self.assertEqual({one.code for one in told if one.status == 504}, {'unknown_outcome'})
+            self.assertEqual(len({json.dumps([lease['token'] for lease in one.json['leases']]) for one in told if one.status == 200}), 1)
+
     def test_who_is_refused_does_not_wait_for_another_process_that_writes(self):
         with Server(store='sqlite:DIR/store.db') as server:
             mine, loser = [Wire(server.port).into_lane('lane') for _ in range(2)]

@@ -121,7 +121,7 @@ class Sitting {
 class TurnHandler {
  public:
   virtual ~TurnHandler() = default;
-  // One for each thread of a lane.
+  // Each lane has two: one is gathered while the other is served.
   virtual std::unique_ptr<Sitting> sit() = 0;
 };
 
