@@ -284,7 +284,8 @@ BEGIN
             WHERE p.oid = 'stint.follow'::regproc)
       AND (SELECT r.rolsuper FROM pg_roles r WHERE r.rolname = current_user) THEN
     CREATE EVENT TRIGGER stint_guard_follow ON ddl_command_end
-      WHEN TAG IN ('CREATE TABLE', 'ALTER TABLE', 'CREATE FOREIGN TABLE', 'ALTER FOREIGN TABLE')
+      WHEN TAG IN ('CREATE TABLE', 'ALTER TABLE', 'CREATE FOREIGN TABLE', 'ALTER FOREIGN TABLE',
+        'CREATE SCHEMA')
       EXECUTE FUNCTION stint.follow();
   END IF;
 END $f$;
