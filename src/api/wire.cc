@@ -59,7 +59,7 @@ constexpr std::array kCauses = {
     core::Cause::None,      core::Cause::Expired,     core::Cause::Superseded,
     core::Cause::Released,  core::Cause::Transferred, core::Cause::Revoked,
     core::Cause::Stalled,   core::Cause::MaxHold,     core::Cause::Restored,
-    core::Cause::NotHolder, core::Cause::WrongToken};
+    core::Cause::NotHolder, core::Cause::WrongToken,  core::Cause::NeverIssued};
 constexpr std::array kVerdicts = {core::Verdict::Admitted,    core::Verdict::Done,
                                   core::Verdict::Stale,       core::Verdict::Used,
                                   core::Verdict::NeverIssued, core::Verdict::NeverGranted,

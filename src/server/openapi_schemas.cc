@@ -105,7 +105,7 @@ const std::string_view kSchemas = R"({
  "properties":{"recorded":{"type":"boolean"}}},
 "Store":{"type":"object","required":["generation","smallest_ttl_ms","caveat","version","key"],
  "properties":{"generation":{"type":"string"},"smallest_ttl_ms":{"type":"integer"},
- "caveat":{"type":"string"},"version":{"type":"string"},"key":{"type":"string"},
+ "caveat":{"type":"string"},"trouble":{"type":"string"},"version":{"type":"string"},"key":{"type":"string"},
  "demo":{"type":"boolean"},"allow":{"type":"array","items":{"type":"string"}},
  "prefixes":{"type":"array","items":{"type":"string"}}}},
 "TokenWord":{"type":"object","required":["generation","ancestors","newest","newest_granted",
