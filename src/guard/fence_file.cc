@@ -9,8 +9,9 @@
 namespace stint::guard {
 namespace {
 
-constexpr std::array<std::pair<Beside, std::string_view>, 5> kKinds = {{
+constexpr std::array<std::pair<Beside, std::string_view>, 6> kKinds = {{
     {Beside::Fence, "fence"},
+    {Beside::Carried, "carried"},
     {Beside::Used, "used"},
     {Beside::Stage, "stage"},
     {Beside::Seal, "seal"},
@@ -138,16 +139,30 @@ Result<std::optional<BesideName>> parse_beside(std::string_view artifact, std::s
   return none;
 }
 
-bool is_guards_own(std::string_view name) {
-  if (!name.starts_with('.')) return false;
+std::optional<OwnName> find_own(std::string_view name) {
+  if (!name.starts_with('.')) return std::nullopt;
   for (const auto& [kind, word] : kKinds) {
     const std::string middle = cat('.', word, '.');
     for (auto at = name.find(middle, 2); at != name.npos; at = name.find(middle, at + 1)) {
-      const auto parsed = parse_beside(name.substr(1, at - 1), name);
-      if (!parsed || *parsed) return true;
+      const std::string_view artifact = name.substr(1, at - 1);
+      const auto parsed = parse_beside(artifact, name);
+      if (!parsed) return OwnName{std::string(artifact), std::nullopt};
+      if (*parsed) return OwnName{std::string(artifact), *parsed};
     }
   }
-  return false;
+  return std::nullopt;
+}
+
+bool is_guards_own(std::string_view name) { return find_own(name).has_value(); }
+
+bool above(const StandingFence& a, const StandingFence& b) {
+  if (a.life != b.life) return a.life > b.life;
+  if (a.fence.token != b.fence.token) return a.fence.token > b.fence.token;
+  return b.carried && !a.carried;
+}
+
+bool same_line(const StandingFence& a, const StandingFence& b) {
+  return a.fence.generation == b.fence.generation && a.fence.resource == b.fence.resource;
 }
 
 std::string fence_name(std::string_view artifact, Token token) {
@@ -156,6 +171,10 @@ std::string fence_name(std::string_view artifact, Token token) {
 
 std::string long_fence_name(std::string_view artifact, Token token, const Generation& generation) {
   return beside(artifact, Beside::Fence, token, generation.hex());
+}
+
+std::string carried_name(std::string_view artifact, Token token, const Generation& generation) {
+  return beside(artifact, Beside::Carried, token, generation.hex());
 }
 
 std::string used_name(std::string_view artifact, Token token, const Generation& generation) {
@@ -191,6 +210,7 @@ Result<StandingFence> parse_fence(const BesideName& name, std::string_view text)
   if (!lines.line(kFenceHead)) return torn(name.name, "it is not a fence of this version");
   StandingFence out;
   out.name = name.name;
+  out.carried = name.kind == Beside::Carried;
   const auto generation = generation_of(lines.value("generation"));
   const auto resource = lines.value("resource");
   const auto token = token_of(lines.value("token"));

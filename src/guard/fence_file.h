@@ -3,6 +3,8 @@
 //   .FILE.fence.TOKEN              a fence; .FILE.fence.TOKEN.GENERATION where the short name is
 //   taken
 //                                  by another store's life
+//   .FILE.carried.TOKEN.GENERATION a fence that came along when the whole folder was published
+//                                  (guard/carrying.h): its own token asks the store once more
 //   .FILE.used.TOKEN.GENERATION    mode once: this token's one write, and the stage that carries it
 //   .FILE.stage.TOKEN.NONCE        a staged body or tree
 //   .FILE.seal.TOKEN.NONCE         a fence or mark that has not got its name yet
@@ -39,13 +41,14 @@ namespace stint::guard {
 // The longest name of an artifact: what is kept beside it must find room in 255 bytes too.
 constexpr std::size_t kLongestArtifactName = 198;
 
-enum class Beside { Fence, Used, Stage, Seal, Trash };
+enum class Beside { Fence, Carried, Used, Stage, Seal, Trash };
 
 struct BesideName {
   std::string name;
   Beside kind = Beside::Fence;
   Token token;
-  // Of a used mark and of a long fence name: the generation. Of the others: the nonce.
+  // Of a used mark, a carried fence and a long fence name: the generation. Of the others: the
+  // nonce.
   std::string rest;
 };
 
@@ -53,12 +56,18 @@ struct BesideName {
 // (`.FILE.fence.007`): Code::Unavailable.
 Result<std::optional<BesideName>> parse_beside(std::string_view artifact, std::string_view name);
 
-// True for a name that a guard of some artifact may use itself: not to be written to as an
-// artifact.
+// A name that a guard of some artifact may use itself.
+struct OwnName {
+  std::string artifact;
+  std::optional<BesideName> parsed;  // empty: a fence whose number makes no sense
+};
+std::optional<OwnName> find_own(std::string_view name);
+// Not to be written to as an artifact, nor to be published.
 bool is_guards_own(std::string_view name);
 
 std::string fence_name(std::string_view artifact, Token token);
 std::string long_fence_name(std::string_view artifact, Token token, const Generation& generation);
+std::string carried_name(std::string_view artifact, Token token, const Generation& generation);
 std::string used_name(std::string_view artifact, Token token, const Generation& generation);
 // Beside::Stage, Seal or Trash, with a fresh nonce.
 std::string fresh_name(std::string_view artifact, Beside kind, Token token,
@@ -72,8 +81,15 @@ struct StandingFence {
   std::uint64_t life = 0;
   ClaimHash claim;  // of the holder that made it; empty: made by an operator's order
   Owner owner;
-  std::string adopted;  // why and by whom, if an operator adopted the artifact with this fence
+  std::string adopted;   // why and by whom, if an operator adopted the artifact with this fence
+  bool carried = false;  // came along with a publish: it refuses, and lets nobody in by itself
 };
+
+// By life, then token. Where both are equal, the one that was made there above the one that came
+// along.
+bool above(const StandingFence& a, const StandingFence& b);
+// Of the same store's life and the same resource.
+bool same_line(const StandingFence& a, const StandingFence& b);
 
 constexpr std::size_t kLargestFenceFile = 4096;
 

@@ -15,14 +15,6 @@ bool admitted(core::Verdict verdict) { return verdict == core::Verdict::Admitted
 
 Error torn_error(const Survey& survey) { return unavailable(survey.why_torn); }
 
-bool above(const StandingFence& a, const StandingFence& b) {
-  return a.life != b.life ? a.life > b.life : a.fence.token > b.fence.token;
-}
-
-bool same_line(const StandingFence& a, const StandingFence& b) {
-  return a.fence.generation == b.fence.generation && a.fence.resource == b.fence.resource;
-}
-
 const StandingFence* highest(const Survey& survey) {
   const auto found = std::ranges::max_element(
       survey.fences, [](const StandingFence& a, const StandingFence& b) { return above(b, a); });
@@ -55,7 +47,11 @@ StandingFence fence_of(const SealRequest& request, const Survey& survey,
 Result<std::optional<StandingFence>> fence_for(const SealRequest& request, const Survey& survey) {
   if (!request.adopt) {
     if (!survey.torn.empty()) return torn_error(survey);
-    return ruling(survey);
+    auto top = ruling(survey);
+    // What came along with a publish does not let its own token in: a newer holder may have sealed
+    // in the folder that stood here before. As if there were none, the store decides. G5
+    if (top && *top && (*top)->carried && own(**top, request.pass)) return {std::nullopt};
+    return top;
   }
   const StandingFence* top = highest(survey);
   // What cannot be understood may have been newer: the store has to say which token is the newest.
@@ -82,6 +78,7 @@ Status remove_lower(Site& site, const SealRequest& request, const std::vector<Be
       case Beside::Fence:
         if (one.name == own_fence) continue;
         break;
+      case Beside::Carried: break;
       case Beside::Used:
         if (one.name == own_mark) continue;
         break;
@@ -111,7 +108,7 @@ Result<std::optional<OwnFence>> stand(Site& site, const SealRequest& request, co
   if (top != nullptr && own(*top, pass)) {
     auto ours = same_holder(top->claim, top->owner, pass, site.target());
     if (!ours) return ours.error();
-    return std::optional(OwnFence{top->name, true});
+    if (!top->carried) return std::optional(OwnFence{top->name, true});
   }
   StandingFence made = fence_of(request, survey, decision);
   // The short name is for the first life alone: a number of one store's life must never be taken
@@ -130,7 +127,7 @@ Result<bool> rules(const Site& site, const SealRequest& request,
   bool alone = true;
   bool there = false;
   for (const BesideName& one : names) {
-    if (one.kind != Beside::Fence) continue;
+    if (one.kind != Beside::Fence && one.kind != Beside::Carried) continue;
     if (one.name == own_fence) {
       there = true;
     } else {
@@ -183,6 +180,14 @@ bool own(const StandingFence& fence, const Pass& pass) {
 
 Result<SealAnswer> seal_site(Site& site, const SealRequest& request, api::Fences* fences) {
   bool already = true;
+  // A publish may have put another folder in the place of the one that was opened: a fence there
+  // guards nothing any more. G5
+  const auto in_another = [&]() -> Result<bool> {
+    if (site.stands()) return false;
+    already = false;
+    auto opened = site.reopen();
+    return opened ? Result<bool>(true) : Result<bool>(opened.error());
+  };
   for (int tries = 0; tries < kMostSealTries; ++tries) {
     auto survey = site.survey();
     if (!survey) return survey.error();
@@ -195,7 +200,10 @@ Result<SealAnswer> seal_site(Site& site, const SealRequest& request, api::Fences
     if (!decision) return decision.error();
     if (!admitted(decision->verdict)) return why;
     auto own_fence = stand(site, request, *survey, *decision);
-    if (!own_fence) return own_fence.error();
+    if (!own_fence) {
+      if (auto moved = in_another(); moved && *moved) continue;
+      return own_fence.error();
+    }
     if (!*own_fence) continue;
     already = already && (*own_fence)->already;
     // Also where it stood before: who made it may have died before it was durable.
@@ -208,7 +216,9 @@ Result<SealAnswer> seal_site(Site& site, const SealRequest& request, api::Fences
     if (auto gone = remove_lower(site, request, *names, (*own_fence)->name); !gone) {
       return gone.error();
     }
-    return Sealed{.already = already, .narrow = site.narrow()};
+    auto moved = in_another();
+    if (!moved) return moved.error();
+    if (!*moved) return Sealed{.already = already, .narrow = site.narrow()};
   }
   return unavailable(cat("the fences of ", quoted(site.target()), " change too fast"));
 }
