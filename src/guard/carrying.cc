@@ -24,7 +24,7 @@ struct Piece {
   std::optional<StandingFence> fence;  // empty: a mark of mode once, or what cannot be understood
 };
 
-Status failed(std::string_view doing, const std::string& what, int number) {
+Status not_carried(std::string_view doing, const std::string& what, int number) {
   if (number == 0) return {};
   return os::file_error(cat(doing, ' ', quoted(what)), number);
 }
@@ -42,7 +42,7 @@ Result<std::vector<Piece>> pieces_in(const os::Directory& folder,
     Piece piece{own->artifact, name, {}, {}, {}};
     const int number = folder.read(name, kLargestFenceFile, piece.text, piece.facts);
     if (number == ENOENT) continue;  // a higher seal removed it since
-    if (number != 0) return failed("reading the fence", name, number).error();
+    if (number != 0) return not_carried("reading the fence", name, number).error();
     if (own->parsed && fence) {
       if (auto parsed = parse_fence(*own->parsed, piece.text)) piece.fence = std::move(*parsed);
     }
@@ -82,11 +82,11 @@ Result<bool> Carrier::open_there(const std::string& path, bool make, os::Directo
   os::Directory from;
   if (const int number = carriage_.beside.open_directory(carriage_.to, out)) {
     if (number == ENOENT && after_) return false;
-    return failed("opening", carriage_.to, number).error();
+    return not_carried("opening", carriage_.to, number).error();
   }
   if (path.empty()) return true;
   if (const int number = carriage_.beside.open_directory(carriage_.from, from)) {
-    return failed("opening", carriage_.from, number).error();
+    return not_carried("opening", carriage_.from, number).error();
   }
   for (const std::string_view part : split(path, '/')) {
     const std::string name(part);
@@ -95,7 +95,7 @@ Result<bool> Carrier::open_there(const std::string& path, bool make, os::Directo
     os::FileFacts facts;
     int number = from.open_directory(name, inner_from);
     if (number == 0) number = inner_from.facts("", facts);
-    if (number != 0) return failed("reading", path, number).error();
+    if (number != 0) return not_carried("reading", path, number).error();
     number = out.open_directory(name, inner);
     if (number == ENOENT && !make) return false;
     if (number == ENOENT) {
@@ -109,7 +109,7 @@ Result<bool> Carrier::open_there(const std::string& path, bool make, os::Directo
                          ", and what is to be published has something else there: they have no "
                          "place in it. Nothing was published"));
     }
-    if (number != 0) return failed("making", path, number).error();
+    if (number != 0) return not_carried("making", path, number).error();
     out = std::move(inner);
     from = std::move(inner_from);
   }
@@ -134,7 +134,7 @@ Status Carrier::place(const os::Directory& to, const Piece& piece) {
   if (number == 0) return {};
   to.remove(unnamed);
   // It stands there already, or a higher seal has removed it on its way.
-  return number == EEXIST || number == ENOENT ? Status() : failed("making", name, number);
+  return number == EEXIST || number == ENOENT ? Status() : not_carried("making", name, number);
 }
 
 // Whether `one` is to stand there as well.
@@ -173,14 +173,14 @@ Status Carrier::carry(const os::Directory& folder, const std::string& path,
   if (!opened) return opened.error();
   if (!*opened) return {};
   std::vector<std::string> listed;
-  if (const int number = to.list(listed)) return failed("reading", path, number);
+  if (const int number = to.list(listed)) return not_carried("reading", path, number);
   auto there = pieces_in(to, listed);
   if (!there) return there.error();
   for (const Piece& piece : *here) {
     if (!needed(piece, *here, *there)) continue;
     if (auto done = place(to, piece); !done) return done;
   }
-  return failed("syncing", path, to.sync());
+  return not_carried("syncing", path, to.sync());
 }
 
 }  // namespace

@@ -14,6 +14,9 @@
 // never changed nor replaced. So one that is empty or makes no sense was not made by a guard, and
 // everything is refused until an operator has looked: it is never taken for "no fence".
 //
+// A fence says token, generation, resource and life, and nobody's name or proof: it has the
+// permissions of its artifact, and a web server or a repository may show it to anybody (ADR 0039).
+//
 // A NONCE begins with half of the writer's generation: a seal removes what other lives staged too.
 //
 // Which fence rules: the highest (life, token). `life` counts how often the artifact went over to
@@ -79,9 +82,8 @@ struct StandingFence {
   std::string name;  // of the file
   core::Fence fence;
   std::uint64_t life = 0;
-  ClaimHash claim;  // of the holder that made it; empty: made by an operator's order
-  Owner owner;
-  std::string adopted;   // why and by whom, if an operator adopted the artifact with this fence
+  // holder_check() of the holder that made it; empty: it showed no claim, or an operator's order
+  std::string check;
   bool carried = false;  // came along with a publish: it refuses, and lets nobody in by itself
 };
 
@@ -92,6 +94,10 @@ bool above(const StandingFence& a, const StandingFence& b);
 bool same_line(const StandingFence& a, const StandingFence& b);
 
 constexpr std::size_t kLargestFenceFile = 4096;
+
+// Tells the claims of one token apart, and says nothing to who does not have the claim: it is of
+// this token alone, and neither the claim nor what the store keeps of it can be known from it. G12
+std::string holder_check(const Claim& claim, const core::Fence& fence);
 
 std::string fence_text(const StandingFence& fence);
 // Strict: anything but what fence_text() makes is an error, Code::Unavailable.

@@ -4,7 +4,9 @@
 #include <cerrno>
 
 #include "base/text.h"
+#include "guard/git_exclude.h"
 #include "guard/site.h"
+#include "os/files.h"
 
 namespace stint::guard {
 namespace {
@@ -32,14 +34,17 @@ StandingFence fence_of(const SealRequest& request, const Survey& survey,
   const StandingFence* before = highest(survey);
   const bool goes_over = before != nullptr && before->fence.generation != request.pass.generation;
   out.life = (before == nullptr ? 0 : before->life) + (goes_over || !survey.torn.empty() ? 1 : 0);
-  out.owner = request.pass.owner;
-  if (request.pass.claim && !request.by_order) out.claim = request.pass.claim->hash();
-  if (request.adopt) {
-    out.adopted = printable(cat("by ", request.adopt->by, ": ", request.adopt->why));
-    constexpr std::size_t kMostWhyBytes = 1000;
-    if (out.adopted.size() > kMostWhyBytes) out.adopted.resize(kMostWhyBytes);
+  if (request.pass.claim && !request.by_order) {
+    out.check = holder_check(*request.pass.claim, out.fence);
   }
   return out;
+}
+
+// Refused where another claim made the fence of our own token. G12
+Status by_the_same_holder(const StandingFence& fence, const Pass& pass, const Site& site) {
+  if (fence.check.empty() || !pass.claim) return {};
+  if (fence.check == holder_check(*pass.claim, fence.fence)) return {};
+  return issued_twice(pass, site.target());
 }
 
 // The fence that core is asked about. For an adoption: one of another life, if there is any, for it
@@ -106,7 +111,7 @@ Result<std::optional<OwnFence>> stand(Site& site, const SealRequest& request, co
   const Pass& pass = request.pass;
   const StandingFence* top = highest(survey);
   if (top != nullptr && own(*top, pass)) {
-    auto ours = same_holder(top->claim, top->owner, pass, site.target());
+    auto ours = by_the_same_holder(*top, pass, site);
     if (!ours) return ours.error();
     if (!top->carried) return std::optional(OwnFence{top->name, true});
   }
@@ -115,6 +120,7 @@ Result<std::optional<OwnFence>> stand(Site& site, const SealRequest& request, co
   // for that of another by its name.
   made.name = made.life == 0 ? fence_name(site.name(), pass.token)
                              : long_fence_name(site.name(), pass.token, pass.generation);
+  keep_out_of_git(os::parent_of(site.path()));  // before it is there
   auto number = site.make(made.name, fence_text(made), pass);
   if (!number) return number.error();
   if (*number != 0) return std::optional<OwnFence>();
@@ -249,7 +255,7 @@ Result<SealAnswer> sealed_for_writing(Site& site, const Pass& pass, api::Fences*
       auto fence = site.read_fence(mine);
       // A revocation's is judged below.
       if (fence && own(*fence, pass) && !fence->fence.nobodys) {
-        auto ours = same_holder(fence->claim, fence->owner, pass, site.target());
+        auto ours = by_the_same_holder(*fence, pass, site);
         if (!ours) return ours.error();
         return Sealed{.already = true, .narrow = site.narrow()};
       }

@@ -125,7 +125,7 @@ std::string Site::path() const { return cat(parent_ == "/" ? "" : parent_, '/', 
 
 Status Site::lock() {
   if (!network_ || lock_) return {};
-  const std::string name = cat('.', name_, ".lock");
+  const std::string name = cat('.', name_, ".guard.lock");
   if (const int number = directory_.open_file(name, facts_ ? facts_->mode & 0666U : 0666U, lock_)) {
     return os::file_error(cat("opening the lock ", quoted(name)), number);
   }
