@@ -233,6 +233,25 @@ TEST_F(PublishFences, AWriterOfTheOldTreeIsNotToldThatItWrote) {
   EXPECT_EQ(here("a"), "by 2");
 }
 
+// The trees change places after it has staged, and the old one is still there.
+TEST_F(PublishFences, AWriteThatLandsInATreeThatWasPutAwayIsToldSo) {
+  issue(2);
+  ASSERT_TRUE(done(write("a", 2)));
+  guard::Pass pass = pass_with(2);
+  pass.require_live = true;
+  fences.meanwhile = [&] {
+    fs::rename(dir.file("site"), dir.file("away"));
+    fs::rename(dir.file("out"), dir.file("site"));
+  };
+  const auto answer =
+      guard::write_file({.path = dir.file("site/a"), .body = "late"}, pass, &fences);
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().code, Code::Unavailable);
+  EXPECT_NE(answer.error().message.find("replaced as a whole"), std::string::npos)
+      << answer.error().message;
+  EXPECT_EQ(here("a"), "new");
+}
+
 TEST_F(PublishFences, ASealerOfTheOldTreeSealsTheNewOne) {
   issue(2);
   fences.meanwhile = [&] { ASSERT_TRUE(done(publish())); };
