@@ -70,11 +70,16 @@ int git_install(Session& session) {
 int git_uninstall(Session& session) {
   auto done = guard::uninstall_hook(session.words().operands()[1]);
   if (!done) return session.fail(done.error());
-  return session.done({{"was_there", done->was_there}, {"restored", done->restored}},
-                      !done->was_there ? "there was no hook of stint"
-                      : done->restored ? "removed; the hook that was there before is back"
-                                       : "removed: this server no longer refuses by itself. Fences "
-                                         "and core.fsync are left as they are");
+  const std::string_view fsync =
+      done->fsync_restored ? "core.fsync is as it was before" : "core.fsync is left as it is";
+  return session.done(
+      {{"was_there", done->was_there},
+       {"restored", done->restored},
+       {"core_fsync_restored", done->fsync_restored}},
+      !done->was_there ? std::string("there was no hook of stint")
+      : done->restored
+          ? cat("removed; the hook that was there before is back. Fences stay, and ", fsync)
+          : cat("removed: this server no longer refuses by itself. Fences stay, and ", fsync));
 }
 
 }  // namespace stint::cli

@@ -121,7 +121,7 @@ constexpr std::array<Option, 7> kPublishOptions = {{
     kFollow,
 }};
 constexpr std::array<std::string_view, 3> kWriteExamples = {
-    "stint run site -- sh -c 'make-page | stint write public/index.html'",
+    "stint run site -- bash -o pipefail -c 'make-page | stint write public/index.html'",
     "stint write state.json --from new.json --resource site --token 7",
     "stint write report.csv --from today.csv --mode once --key 2026-11-15"};
 constexpr std::array<std::string_view, 1> kPublishExamples = {

@@ -4,6 +4,7 @@
 
 #include "base/sha256.h"
 #include "base/text.h"
+#include "guard/carrying.h"
 #include "guard/landing.h"
 #include "os/artifact.h"
 
@@ -42,7 +43,9 @@ Result<Staged> stage(Site& site, const Publication& publication, const Pass& pas
   Sha256 digest;
   os::Onlooker onlooker;
   if (digested) onlooker = [&](std::string_view bytes) { digest.add(bytes); };
-  Status done = os::copy_tree(publication.staged, site.directory(), out.name, onlooker);
+  Status done =
+      os::copy_tree(publication.staged, site.directory(), out.name, onlooker, is_guards_own);
+  if (done) done = carry_fences({site.directory(), site.name(), out.name}, site.random());
   os::FileFacts facts;
   if (done) {
     int number = site.directory().open_existing(out.name, out.held);

@@ -4,23 +4,27 @@
 #include <utility>
 
 #include "base/random.h"
+#include "base/sha256.h"
 #include "base/text.h"
 
 namespace stint::guard {
 namespace {
 
-constexpr std::array<std::pair<Beside, std::string_view>, 5> kKinds = {{
+constexpr std::array<std::pair<Beside, std::string_view>, 6> kKinds = {{
     {Beside::Fence, "fence"},
+    {Beside::Carried, "carried"},
     {Beside::Used, "used"},
     {Beside::Stage, "stage"},
     {Beside::Seal, "seal"},
     {Beside::Trash, "trash"},
 }};
 
-constexpr std::string_view kFenceHead = "stint fence 1";
+constexpr std::string_view kFenceHead = "stint fence 2";
+constexpr std::string_view kAnyFenceHead = "stint fence ";
 constexpr std::string_view kUsedHead = "stint used 1";
 constexpr std::string_view kYes = "yes";
-constexpr std::size_t kHalf = 16;  // hexadecimal digits of a generation in a nonce
+constexpr std::size_t kCheck = 16;  // hexadecimal digits
+constexpr std::size_t kHalf = 16;   // hexadecimal digits of a generation in a nonce
 
 std::string_view word_of(Beside kind) {
   for (const auto& [one, word] : kKinds) {
@@ -29,9 +33,10 @@ std::string_view word_of(Beside kind) {
   return {};
 }
 
-bool is_hex32(std::string_view text) {
-  return text.size() == 32 && text.find_first_not_of("0123456789abcdef") == text.npos;
+bool is_hex(std::string_view text, std::size_t digits) {
+  return text.size() == digits && text.find_first_not_of("0123456789abcdef") == text.npos;
 }
+bool is_hex32(std::string_view text) { return is_hex(text, 32); }
 
 bool is_number(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
@@ -46,6 +51,14 @@ Error torn(std::string_view name, std::string_view why) {
                          "), so nothing was written. A guard never leaves such a file: look who "
                          "made or damaged it. An operator can adopt the target with a reason "
                          "(docs/guides/guard-files.md)"));
+}
+
+std::string another_format(std::string_view text) {
+  const std::string_view head = text.substr(0, text.find('\n'));
+  if (!head.starts_with(kAnyFenceHead) || head == kFenceHead) return "it does not begin like one";
+  const std::string_view number = head.substr(kAnyFenceHead.size());
+  return cat("its format is ", quoted(number), ", and this stint reads and writes ",
+             kFenceHead.substr(kAnyFenceHead.size()));
 }
 
 // "key value" lines in a fixed order, each ended by a newline.
@@ -94,20 +107,14 @@ bool parse_rest(Lines& lines, StandingFence& out) {
   const auto life = lines.value("life");
   if (!life || !parse_digits(*life)) return false;
   out.life = *parse_digits(*life);
-  if (const auto text = lines.value("owner")) {
-    const auto owner = Owner::parse(*text);
-    if (!owner) return false;
-    out.owner = *owner;
-  }
-  if (const auto text = lines.value("claim")) {
-    if (!is_hex32(*text)) return false;
-    out.claim = ClaimHash(*text);
+  if (const auto text = lines.value("check")) {
+    if (!is_hex(*text, kCheck)) return false;
+    out.check = *text;
   }
   if (const auto text = lines.value("nobodys")) {
     if (*text != kYes) return false;
     out.fence.nobodys = true;
   }
-  if (const auto text = lines.value("adopted")) out.adopted = *text;
   return lines.at_end();
 }
 
@@ -138,16 +145,30 @@ Result<std::optional<BesideName>> parse_beside(std::string_view artifact, std::s
   return none;
 }
 
-bool is_guards_own(std::string_view name) {
-  if (!name.starts_with('.')) return false;
+std::optional<OwnName> find_own(std::string_view name) {
+  if (!name.starts_with('.')) return std::nullopt;
   for (const auto& [kind, word] : kKinds) {
     const std::string middle = cat('.', word, '.');
     for (auto at = name.find(middle, 2); at != name.npos; at = name.find(middle, at + 1)) {
-      const auto parsed = parse_beside(name.substr(1, at - 1), name);
-      if (!parsed || *parsed) return true;
+      const std::string_view artifact = name.substr(1, at - 1);
+      const auto parsed = parse_beside(artifact, name);
+      if (!parsed) return OwnName{std::string(artifact), std::nullopt};
+      if (*parsed) return OwnName{std::string(artifact), *parsed};
     }
   }
-  return false;
+  return std::nullopt;
+}
+
+bool is_guards_own(std::string_view name) { return find_own(name).has_value(); }
+
+bool above(const StandingFence& a, const StandingFence& b) {
+  if (a.life != b.life) return a.life > b.life;
+  if (a.fence.token != b.fence.token) return a.fence.token > b.fence.token;
+  return b.carried && !a.carried;
+}
+
+bool same_line(const StandingFence& a, const StandingFence& b) {
+  return a.fence.generation == b.fence.generation && a.fence.resource == b.fence.resource;
 }
 
 std::string fence_name(std::string_view artifact, Token token) {
@@ -156,6 +177,10 @@ std::string fence_name(std::string_view artifact, Token token) {
 
 std::string long_fence_name(std::string_view artifact, Token token, const Generation& generation) {
   return beside(artifact, Beside::Fence, token, generation.hex());
+}
+
+std::string carried_name(std::string_view artifact, Token token, const Generation& generation) {
+  return beside(artifact, Beside::Carried, token, generation.hex());
 }
 
 std::string used_name(std::string_view artifact, Token token, const Generation& generation) {
@@ -173,14 +198,18 @@ bool made_by(const BesideName& one, const Generation& generation) {
   return one.rest.substr(0, kHalf) == generation.hex().substr(0, kHalf);
 }
 
+std::string holder_check(const Claim& claim, const core::Fence& fence) {
+  const auto digest = sha256(cat("stint holder check\n", claim.hex(), '\n', fence.generation.hex(),
+                                 '\n', fence.resource, '\n', fence.token.number(), '\n'));
+  return to_hex(digest).substr(0, kCheck);
+}
+
 std::string fence_text(const StandingFence& one) {
   std::string out =
       cat(kFenceHead, "\ngeneration ", one.fence.generation.hex(), "\nresource ",
           one.fence.resource, "\ntoken ", one.fence.token.number(), "\nlife ", one.life, '\n');
-  if (!one.owner.empty()) out += cat("owner ", one.owner.text(), '\n');
-  if (!one.claim.empty()) out += cat("claim ", one.claim.hex(), '\n');
+  if (!one.check.empty()) out += cat("check ", one.check, '\n');
   if (one.fence.nobodys) out += cat("nobodys ", kYes, '\n');
-  if (!one.adopted.empty()) out += cat("adopted ", one.adopted, '\n');
   return out;
 }
 
@@ -188,9 +217,10 @@ Result<StandingFence> parse_fence(const BesideName& name, std::string_view text)
   if (text.empty()) return torn(name.name, "it is empty");
   if (!is_utf8(text)) return torn(name.name, "it is not text");
   Lines lines(text);
-  if (!lines.line(kFenceHead)) return torn(name.name, "it is not a fence of this version");
+  if (!lines.line(kFenceHead)) return torn(name.name, another_format(text));
   StandingFence out;
   out.name = name.name;
+  out.carried = name.kind == Beside::Carried;
   const auto generation = generation_of(lines.value("generation"));
   const auto resource = lines.value("resource");
   const auto token = token_of(lines.value("token"));

@@ -5,6 +5,8 @@
 #include "base/text.h"
 #include "guard/git_command.h"
 #include "guard/git_fence.h"
+#include "os/artifact.h"
+#include "os/directory.h"
 #include "os/files.h"
 
 namespace stint::guard {
@@ -53,15 +55,37 @@ Status set(const Git& git, std::vector<std::string> words) {
   return {};
 }
 
+constexpr const char* kFsyncBefore = "stint.fsyncbefore";  // what core.fsync was
+constexpr const char* kMadeHooks = "stint.madehooks";      // there was no folder for hooks
+
+std::string with_references(std::string_view value) {
+  return cat(value.empty() ? "committed" : value, ",loose-object,reference");
+}
+
 // Added to what the repository's administrator has set, not put in its place.
 Result<std::string> add_fsync(const Git& git) {
   auto now = git.run({"config", "--get", "core.fsync"});
   if (!now) return now.error();
   std::string value(trim(now->out));
   if (syncs_refs(value)) return value;
-  value = cat(value.empty() ? "committed" : value, ",loose-object,reference");
+  if (auto ok = set(git, {kFsyncBefore, value}); !ok) return ok.error();
+  value = with_references(value);
   if (auto ok = set(git, {"core.fsync", value}); !ok) return ok.error();
   return value;
+}
+
+// True: it was ours, and is as it had been.
+Result<bool> restore_fsync(const Git& git) {
+  auto before = git.run({"config", "--get", kFsyncBefore});
+  if (!before) return before.error();
+  auto now = git.run({"config", "--get", "core.fsync"});
+  if (!now) return now.error();
+  const std::string was(trim(before->out));
+  if (!before->ok() || trim(now->out) != with_references(was)) return false;
+  auto done = was.empty() ? git.run({"config", "--unset", "core.fsync"})
+                          : git.run({"config", "core.fsync", was});
+  if (!done) return done.error();
+  return done->ok();
 }
 
 // A symbolic ref is not what is written: who pushes to the branch that it leads to would not be
@@ -175,8 +199,25 @@ Status put(const HookFile& hook) {
     }
     if (auto ok = os::rename_file(hook.path, hook.before); !ok) return ok;
   }
-  if (auto ok = os::make_directories(os::parent_of(hook.path)); !ok) return ok;
+  // Whoever pushes there must find it.
+  if (auto ok = os::make_directories(os::parent_of(hook.path), 0755); !ok) return ok;
   return os::write_file(hook.path, hook.text, os::Durability::Synced, 0755);
+}
+
+// Records of pushes, and folders that were made for us: those that are empty.
+void remove_folders(const HookPlace& place, bool hooks) {
+  os::Directory repository;
+  os::Directory ours;
+  if (os::Directory::open(place.repository, repository) != 0) return;
+  if (repository.open_directory("stint", ours) == 0) {
+    for (const char* records : {"locks", "orphans"}) os::remove_tree(ours, records);
+    repository.remove_directory("stint");
+  }
+  os::Directory above;
+  const std::string folder = os::parent_of(place.refuses.path);
+  if (hooks && os::Directory::open(os::parent_of(folder), above) == 0) {
+    above.remove_directory(folder.substr(folder.find_last_of('/') + 1));
+  }
 }
 
 // True: it was there.
@@ -280,6 +321,9 @@ Result<HookInstalled> install_hook(const HookOptions& options) {
     out.already = !*changed;
     return out;
   }
+  if (!os::exists(os::parent_of(place->refuses.path))) {
+    if (auto ok = set(place->git, {kMadeHooks, "true"}); !ok) return ok.error();
+  }
   // First who clears up: nothing is refused while only that one is there.
   for (const HookFile& hook : {place->clears, place->refuses}) {
     if (auto ok = put(hook); !ok) return ok.error();
@@ -298,9 +342,15 @@ Result<HookRemoved> uninstall_hook(const std::string& repository) {
     out.was_there |= *was_there;
   }
   if (!out.was_there) return out;
-  for (const char* key : {"stint.guarded", "stint.descends", "stint.fenceref", "stint.onlygit"}) {
+  auto restored = restore_fsync(place->git);
+  if (!restored) return restored.error();
+  out.fsync_restored = *restored;
+  const auto made = place->git.run({"config", "--get", kMadeHooks});
+  for (const char* key : {"stint.guarded", "stint.descends", "stint.fenceref", "stint.onlygit",
+                          kFsyncBefore, kMadeHooks}) {
     if (auto end = place->git.run({"config", "--unset-all", key}); !end) return end.error();
   }
+  remove_folders(*place, made && made->ok());
   return out;
 }
 

@@ -75,7 +75,8 @@ Result<HookFound> look_at_hook(const std::string& repository);
 
 struct HookRemoved {
   bool was_there = false;
-  bool restored = false;  // a hook that had been there before
+  bool fsync_restored = false;  // core.fsync was ours, and is what it had been
+  bool restored = false;        // a hook that had been there before
 };
 Result<HookRemoved> uninstall_hook(const std::string& repository);
 

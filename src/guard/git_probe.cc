@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "guard/git_guard.h"
+#include "guard/git_hidden.h"
 #include "guard/git_hook.h"
 #include "guard/git_remote.h"
 #include "guard/git_sealing.h"
@@ -109,6 +110,16 @@ bool Probe::scratch_fence() {
                             .objects_in = {},
                             .look = target_.look});
   auto made = at.push({.expected = {}, .fence = scratch(nonce, 0), .limit = Git::kShort});
+  if (made && (made->fate == PushFate::Landed || made->not_shown)) {
+    // What the next holder would read.
+    const auto shown = at.oid_at_server(ref);
+    if (!shown || shown->empty()) {
+      tell(Level::Fail, "read back",
+           shown ? cat(words_of_hidden(ref), ". ", take_back_fence(at, made->oid))
+                 : shown.error().message);
+      return false;
+    }
+  }
   if (!made || made->fate != PushFate::Landed) {
     tell(Level::Fail, "create",
          cat("a fence under ", target_.fence_prefix,

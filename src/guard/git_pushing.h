@@ -57,6 +57,7 @@ class Pushing {
   bool verified_ = false;
   bool server_known_ = false;
   bool unsure_ = false;     // a push of ours got no answer, and it is not settled what it did
+  bool unseen_ = false;     // told as moved, where a reading shows the fence as it was
   bool not_shown_ = false;  // told as done, and the server's refs do not show it
   bool stopped_by_hook_ =
       false;               // by git's words only: for ours, once it is known what became of it

@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "guard/git_commit_fence.h"
 #include "guard/git_guard.h"
+#include "guard/git_hidden.h"
 #include "guard/git_probe.h"
 #include "os/pause.h"
 #include "os/random.h"
@@ -48,6 +49,14 @@ Error not_sealed(const std::string& target, const PushEnd& last) {
   const std::string what = cat(quoted(target), " was not sealed: ", last.why);
   switch (last.fate) {
     case PushFate::Refused:
+      if (last.why.find("hidden ref") != last.why.npos) {
+        return {Code::Failed,
+                cat(what,
+                    ". It hides the place of fences (receive.hideRefs or transfer.hideRefs): "
+                    "take that line away there, or give another place (--fence-ref). "
+                    "Nothing was changed.")};
+      }
+      [[fallthrough]];
     case PushFate::Conflict: return {Code::Failed, cat(what, ". Nothing was changed.")};
     case PushFate::Unknown:
       return {Code::UnknownOutcome, cat(what, ". The fence may have been raised; seal again")};
@@ -95,6 +104,8 @@ Result<SealAnswer> seal_at(const GitRemote& remote, const std::string& target,
                            const SealRequest& request, api::Fences* fences, RemoteFence* standing) {
   PushEnd last;
   std::optional<PushEnd> lost;  // may still land, whatever becomes of later tries
+  std::string expected;         // by the last try
+  int unseen = 0;               // tries that found it moved, where a reading shows it as it was
   const auto told = [&](const Error& error) { return lost ? not_sealed(target, *lost) : error; };
   for (int i = 0; i < kMostTries; ++i) {
     auto read = remote.read();
@@ -104,6 +115,18 @@ Result<SealAnswer> seal_at(const GitRemote& remote, const std::string& target,
                    cat(quoted(target), ": ", read->unreadable,
                        ". Nothing was changed. An operator decides whether it is adopted")};
     }
+    if (last.fate == PushFate::Moved && read->oid == expected) {
+      constexpr int kSure = 3;
+      if (++unseen == kSure) {
+        return Error{Code::Failed,
+                     cat(quoted(target), ": ", words_of_hidden(remote.place().ref), ". ",
+                         lost ? take_back_fence(remote, lost->oid) : "Nothing was changed")};
+      }
+      os::pause_for(kBetweenTries * (i + 1));
+    } else {
+      unseen = 0;
+    }
+    expected = read->oid;
     Refused why = refusal_at(target, *read);
     const auto fence = read->fence ? std::optional(read->fence->fence) : std::nullopt;
     auto decision = judge_seal(fence, request, fences, &why);
@@ -121,6 +144,9 @@ Result<SealAnswer> seal_at(const GitRemote& remote, const std::string& target,
     last = std::move(*end);
     if (last.fate == PushFate::Unknown) lost = last;
     if (last.fate == PushFate::Landed) {
+      if (read->oid.empty()) {
+        if (auto shown = check_shown(remote, target, last.oid); !shown) return shown.error();
+      }
       if (standing != nullptr) {
         *standing = {.oid = last.oid, .fence = **next, .unreadable = {}, .raw = last.raw};
       }

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "guard/git_hidden.h"
 #include "guard/git_pushing.h"
 #include "guard/git_sealing.h"
 #include "os/pause.h"
@@ -117,6 +118,7 @@ Result<PushFate> Pushing::look_again(PushFate guessed) {
   if (auto ok = know_the_server(); !ok) return ok.error();
   auto oid = remote_.oid_at_server(ref_);
   if (!oid) return oid.error();
+  unseen_ = guessed == PushFate::Moved && *oid == standing_.oid;
   if (*oid != standing_.oid) return PushFate::Moved;
   return guessed == PushFate::Moved ? PushFate::Locked : guessed;
 }
@@ -147,6 +149,7 @@ Result<GitPushed> Pushing::end_with(PushFate fate) {
 }
 
 Error Pushing::always_locked() const {
+  if (unseen_) return fault(words_of_hidden(ref_));
   // An earlier push of the same may have been cut short after the branch.
   const bool has = branch_has() == Has::Yes;
   return unavailable(

@@ -51,14 +51,16 @@ bool is_refusal(core::Verdict verdict) {
   return verdict != core::Verdict::Admitted && verdict != core::Verdict::Done;
 }
 
-Status same_holder(const ClaimHash& made_by, const Owner& owner, const Pass& pass,
-                   const std::string& target) {
-  if (made_by.empty() || !pass.claim || made_by.matches(pass.claim->hash())) return {};
+Error issued_twice(const Pass& pass, const std::string& target) {
   return unavailable(cat("token ", pass.token.number(), " at ", quoted(target),
-                         " was sealed by another holder", owner.empty() ? "" : ", ",
-                         owner.empty() ? "" : quoted(owner.text()),
-                         ": the store issued it twice, so it was restored unnoticed. Nothing was "
-                         "changed; an operator has to look at the store"));
+                         " was sealed by another holder: the store issued it twice, so it was "
+                         "restored unnoticed. Nothing was changed; an operator has to look at the "
+                         "store"));
+}
+
+Status same_holder(const ClaimHash& made_by, const Pass& pass, const std::string& target) {
+  if (made_by.empty() || !pass.claim || made_by.matches(pass.claim->hash())) return {};
+  return issued_twice(pass, target);
 }
 
 core::Offer offer_of(const Pass& pass, const std::string& digest) {

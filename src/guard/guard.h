@@ -75,8 +75,8 @@ struct SealRequest {
 
 // A fence of one's own token that another claim made: the store issued that token twice. `made_by`
 // empty: it is not known. G12
-Status same_holder(const ClaimHash& made_by, const Owner& owner, const Pass& pass,
-                   const std::string& target);
+Status same_holder(const ClaimHash& made_by, const Pass& pass, const std::string& target);
+Error issued_twice(const Pass& pass, const std::string& target);
 
 using WriteAnswer = std::variant<Written, Refused>;
 using SealAnswer = std::variant<Sealed, Refused>;

@@ -108,6 +108,8 @@ Result<WriteAnswer> put_in_place(const Landing& one, const std::string& stage,
   const int number = one.moves.put(stage);
   if (number == ENOENT) return stage_gone(one, stage, inode);
   if (auto done = settled(one.site, number); !done) return done.error();
+  // It landed in a folder that a publish has put away: as if the publish had come after it.
+  if (!one.site.stands()) return one.site.exchanged("what was written");
   return Written{.digest = one.staged.digest, .already = false, .narrow = one.site.narrow()};
 }
 
@@ -237,6 +239,7 @@ Status check_key(const Pass& pass) {
 
 Result<WriteAnswer> not_staged(Site& site, const Pass& pass, api::Fences* fences,
                                const Error& why) {
+  if (!site.stands()) return site.exchanged("what was to be staged");
   auto allowed = may_land(site, pass, fences);
   if (!allowed) return why;
   if (auto* refused = std::get_if<Refused>(&*allowed)) return std::move(*refused);

@@ -28,8 +28,9 @@ std::optional<CheckLine> git_carries(const std::string& parent, const std::strin
                                     .environment = {"PATH=/usr/local/bin:/usr/bin:/bin"}});
   if (end && end->exit_code == 0) return std::nullopt;
   return CheckLine{Level::Warn,
-                   "git would carry the fence files: add the line '.*.fence.*' to .gitignore (or "
-                   ".git/info/exclude), and leave them out of backups too"};
+                   "git would carry the fence files: they are not in .git/info/exclude, where the "
+                   "first write puts them if it may. Add the line '.*.fence.[0-9]*' there or to "
+                   ".gitignore (docs/guides/guard-files.md has all of them)"};
 }
 
 }  // namespace

@@ -4,7 +4,9 @@
 #include <cerrno>
 
 #include "base/text.h"
+#include "guard/git_exclude.h"
 #include "guard/site.h"
+#include "os/files.h"
 
 namespace stint::guard {
 namespace {
@@ -14,14 +16,6 @@ constexpr int kMostSealTries = 64;
 bool admitted(core::Verdict verdict) { return verdict == core::Verdict::Admitted; }
 
 Error torn_error(const Survey& survey) { return unavailable(survey.why_torn); }
-
-bool above(const StandingFence& a, const StandingFence& b) {
-  return a.life != b.life ? a.life > b.life : a.fence.token > b.fence.token;
-}
-
-bool same_line(const StandingFence& a, const StandingFence& b) {
-  return a.fence.generation == b.fence.generation && a.fence.resource == b.fence.resource;
-}
 
 const StandingFence* highest(const Survey& survey) {
   const auto found = std::ranges::max_element(
@@ -40,14 +34,17 @@ StandingFence fence_of(const SealRequest& request, const Survey& survey,
   const StandingFence* before = highest(survey);
   const bool goes_over = before != nullptr && before->fence.generation != request.pass.generation;
   out.life = (before == nullptr ? 0 : before->life) + (goes_over || !survey.torn.empty() ? 1 : 0);
-  out.owner = request.pass.owner;
-  if (request.pass.claim && !request.by_order) out.claim = request.pass.claim->hash();
-  if (request.adopt) {
-    out.adopted = printable(cat("by ", request.adopt->by, ": ", request.adopt->why));
-    constexpr std::size_t kMostWhyBytes = 1000;
-    if (out.adopted.size() > kMostWhyBytes) out.adopted.resize(kMostWhyBytes);
+  if (request.pass.claim && !request.by_order) {
+    out.check = holder_check(*request.pass.claim, out.fence);
   }
   return out;
+}
+
+// Refused where another claim made the fence of our own token. G12
+Status by_the_same_holder(const StandingFence& fence, const Pass& pass, const Site& site) {
+  if (fence.check.empty() || !pass.claim) return {};
+  if (fence.check == holder_check(*pass.claim, fence.fence)) return {};
+  return issued_twice(pass, site.target());
 }
 
 // The fence that core is asked about. For an adoption: one of another life, if there is any, for it
@@ -55,7 +52,11 @@ StandingFence fence_of(const SealRequest& request, const Survey& survey,
 Result<std::optional<StandingFence>> fence_for(const SealRequest& request, const Survey& survey) {
   if (!request.adopt) {
     if (!survey.torn.empty()) return torn_error(survey);
-    return ruling(survey);
+    auto top = ruling(survey);
+    // What came along with a publish does not let its own token in: a newer holder may have sealed
+    // in the folder that stood here before. As if there were none, the store decides. G5
+    if (top && *top && (*top)->carried && own(**top, request.pass)) return {std::nullopt};
+    return top;
   }
   const StandingFence* top = highest(survey);
   // What cannot be understood may have been newer: the store has to say which token is the newest.
@@ -82,6 +83,7 @@ Status remove_lower(Site& site, const SealRequest& request, const std::vector<Be
       case Beside::Fence:
         if (one.name == own_fence) continue;
         break;
+      case Beside::Carried: break;
       case Beside::Used:
         if (one.name == own_mark) continue;
         break;
@@ -109,15 +111,16 @@ Result<std::optional<OwnFence>> stand(Site& site, const SealRequest& request, co
   const Pass& pass = request.pass;
   const StandingFence* top = highest(survey);
   if (top != nullptr && own(*top, pass)) {
-    auto ours = same_holder(top->claim, top->owner, pass, site.target());
+    auto ours = by_the_same_holder(*top, pass, site);
     if (!ours) return ours.error();
-    return std::optional(OwnFence{top->name, true});
+    if (!top->carried) return std::optional(OwnFence{top->name, true});
   }
   StandingFence made = fence_of(request, survey, decision);
   // The short name is for the first life alone: a number of one store's life must never be taken
   // for that of another by its name.
   made.name = made.life == 0 ? fence_name(site.name(), pass.token)
                              : long_fence_name(site.name(), pass.token, pass.generation);
+  keep_out_of_git(os::parent_of(site.path()));  // before it is there
   auto number = site.make(made.name, fence_text(made), pass);
   if (!number) return number.error();
   if (*number != 0) return std::optional<OwnFence>();
@@ -130,7 +133,7 @@ Result<bool> rules(const Site& site, const SealRequest& request,
   bool alone = true;
   bool there = false;
   for (const BesideName& one : names) {
-    if (one.kind != Beside::Fence) continue;
+    if (one.kind != Beside::Fence && one.kind != Beside::Carried) continue;
     if (one.name == own_fence) {
       there = true;
     } else {
@@ -183,6 +186,14 @@ bool own(const StandingFence& fence, const Pass& pass) {
 
 Result<SealAnswer> seal_site(Site& site, const SealRequest& request, api::Fences* fences) {
   bool already = true;
+  // A publish may have put another folder in the place of the one that was opened: a fence there
+  // guards nothing any more. G5
+  const auto in_another = [&]() -> Result<bool> {
+    if (site.stands()) return false;
+    already = false;
+    auto opened = site.reopen();
+    return opened ? Result<bool>(true) : Result<bool>(opened.error());
+  };
   for (int tries = 0; tries < kMostSealTries; ++tries) {
     auto survey = site.survey();
     if (!survey) return survey.error();
@@ -195,7 +206,10 @@ Result<SealAnswer> seal_site(Site& site, const SealRequest& request, api::Fences
     if (!decision) return decision.error();
     if (!admitted(decision->verdict)) return why;
     auto own_fence = stand(site, request, *survey, *decision);
-    if (!own_fence) return own_fence.error();
+    if (!own_fence) {
+      if (auto moved = in_another(); moved && *moved) continue;
+      return own_fence.error();
+    }
     if (!*own_fence) continue;
     already = already && (*own_fence)->already;
     // Also where it stood before: who made it may have died before it was durable.
@@ -208,7 +222,9 @@ Result<SealAnswer> seal_site(Site& site, const SealRequest& request, api::Fences
     if (auto gone = remove_lower(site, request, *names, (*own_fence)->name); !gone) {
       return gone.error();
     }
-    return Sealed{.already = already, .narrow = site.narrow()};
+    auto moved = in_another();
+    if (!moved) return moved.error();
+    if (!*moved) return Sealed{.already = already, .narrow = site.narrow()};
   }
   return unavailable(cat("the fences of ", quoted(site.target()), " change too fast"));
 }
@@ -239,7 +255,7 @@ Result<SealAnswer> sealed_for_writing(Site& site, const Pass& pass, api::Fences*
       auto fence = site.read_fence(mine);
       // A revocation's is judged below.
       if (fence && own(*fence, pass) && !fence->fence.nobodys) {
-        auto ours = same_holder(fence->claim, fence->owner, pass, site.target());
+        auto ours = by_the_same_holder(*fence, pass, site);
         if (!ours) return ours.error();
         return Sealed{.already = true, .narrow = site.narrow()};
       }

@@ -3,6 +3,7 @@
 #include <cerrno>
 
 #include "base/text.h"
+#include "guard/carrying.h"
 #include "os/artifact.h"
 #include "os/clock.h"
 #include "os/files.h"
@@ -102,11 +103,29 @@ Result<Site> Site::open(const SiteOptions& options) {
   return site;
 }
 
+Status Site::reopen() {
+  if (const int number = os::Directory::open(parent_, directory_)) {
+    return os::file_error(cat("opening ", quoted(parent_)), number);
+  }
+  os::FileFacts facts;
+  facts_.reset();
+  const int number = directory_.facts(name_, facts);
+  if (number == ENOENT) return {};
+  if (number != 0) return os::file_error(cat("looking at ", quoted(path())), number);
+  facts_ = facts;
+  return check_kind(kind_, facts, path());
+}
+
+Error Site::exchanged(std::string_view what) const {
+  return unavailable(cat("the folder of ", quoted(target_), " was replaced as a whole meanwhile: ",
+                         what, " does not stand there. It can be repeated"));
+}
+
 std::string Site::path() const { return cat(parent_ == "/" ? "" : parent_, '/', name_); }
 
 Status Site::lock() {
   if (!network_ || lock_) return {};
-  const std::string name = cat('.', name_, ".lock");
+  const std::string name = cat('.', name_, ".guard.lock");
   if (const int number = directory_.open_file(name, facts_ ? facts_->mode & 0666U : 0666U, lock_)) {
     return os::file_error(cat("opening the lock ", quoted(name)), number);
   }
@@ -165,7 +184,7 @@ Result<Survey> Site::survey(std::vector<BesideName> names) const {
     out.names = std::move(names);
     bool gone = false;
     for (const BesideName& one : out.names) {
-      if (one.kind != Beside::Fence) continue;
+      if (one.kind != Beside::Fence && one.kind != Beside::Carried) continue;
       auto fence = read_fence(one);
       if (fence) {
         out.fences.push_back(std::move(*fence));
@@ -226,8 +245,12 @@ std::string Site::stage_name(const Pass& pass) {
 Status Site::discard(const BesideName& one) {
   int number = 0;
   const bool stage = one.kind == Beside::Stage;
+  const auto remove_tree = [&](const std::string& tree) {
+    if (kind_ == Artifact::Directory) hand_over_fences({directory_, tree, name_}, random_);
+    os::remove_tree(directory_, tree);
+  };
   if (one.kind == Beside::Trash) {
-    os::remove_tree(directory_, one.name);
+    remove_tree(one.name);
   } else if (kind_ == Artifact::File || !stage) {
     number = directory_.remove(one.name);
   }
@@ -238,7 +261,7 @@ Status Site::discard(const BesideName& one) {
     std::string trash = one.name;
     trash.replace(trash.rfind(".stage."), std::string_view(".stage.").size(), ".trash.");
     number = directory_.rename(one.name, trash);
-    if (number == 0) os::remove_tree(directory_, trash);
+    if (number == 0) remove_tree(trash);
   }
   if (number == 0 || number == ENOENT) return {};
   return os::file_error(cat("removing ", quoted(one.name), " from ", quoted(parent_)), number);

@@ -74,8 +74,16 @@ class Site {
 
   // A new name for a stage.
   std::string stage_name(const Pass& pass);
+  // Whether the folder that was opened still stands in its place: a publish exchanges whole trees.
+  bool stands() const { return directory_.stands_at(parent_); }
+  // The one that stands there now, and the artifact in it.
+  Status reopen();
+  // That the folder was exchanged, in words; `what` became of no use. REQUIRES: !stands().
+  Error exchanged(std::string_view what) const;
+
   // Takes a staged body or tree away: in one step it can no longer be put in place. One that is
-  // gone already is NOT an error; one that cannot be taken away is.
+  // gone already is NOT an error; one that cannot be taken away is. Fences in a tree are handed
+  // over to the one that stands.
   Status discard(const BesideName& stage);
   // One's own, after which nothing depends on its going.
   void drop(const std::string& stage_name);

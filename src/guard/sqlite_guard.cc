@@ -132,8 +132,8 @@ SqliteVerdict verdict_of(const core::FenceDecision& decision, Refused why, bool 
   return SqliteLet{.already = done || (sealing && !decision.fence)};
 }
 
-using Judge = Result<core::FenceDecision> (*)(const std::optional<core::Fence>&, const Pass&,
-                                              const std::string&, api::Fences*, Refused*);
+using RowJudge = Result<core::FenceDecision> (*)(const std::optional<core::Fence>&, const Pass&,
+                                                 const std::string&, api::Fences*, Refused*);
 
 Result<core::FenceDecision> write_judge(const std::optional<core::Fence>& fence, const Pass& pass,
                                         const std::string& digest, api::Fences* fences,
@@ -155,7 +155,7 @@ Result<core::FenceDecision> seal_judge(const std::optional<core::Fence>& fence, 
 
 // Inside a transaction: the lock, the fence, the law, the fence's new state.
 Result<SqliteVerdict> decide(Database& db, const Pass& pass, const std::string& digest,
-                             api::Fences* fences, Judge judge) {
+                             api::Fences* fences, RowJudge judge) {
   if (auto made = db.run(kTable, "making stint_fences"); !made) return made.error();
   if (auto locked = db.run(kLock, "taking the write lock"); !locked) return locked.error();
   auto row = db.fence(pass.resource.text());
@@ -166,7 +166,7 @@ Result<SqliteVerdict> decide(Database& db, const Pass& pass, const std::string& 
   if (*row) {
     fence = (*row)->fence;
     const bool equal = fence->token == pass.token && fence->generation == pass.generation;
-    auto ours = equal ? same_holder((*row)->claim, {}, pass, why.target) : Status();
+    auto ours = equal ? same_holder((*row)->claim, pass, why.target) : Status();
     if (!ours) return ours.error();
   }
   auto decision = judge(fence, pass, digest, fences, &why);

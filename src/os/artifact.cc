@@ -58,6 +58,7 @@ struct Level {
   const Directory& to;
   std::string path;  // of `from`, for words
   const Onlooker& onlooker;
+  NamePredicate skip;
   int depth = 0;
 };
 
@@ -131,7 +132,9 @@ Status copy_directory(const Level& level, const std::string& name, const FileFac
   if (const int number = level.to.open_directory(name, out)) {
     return failed("copying", path, number);
   }
-  if (auto done = copy_level({in, out, path, level.onlooker, level.depth + 1}); !done) return done;
+  if (auto done = copy_level({in, out, path, level.onlooker, level.skip, level.depth + 1}); !done) {
+    return done;
+  }
   return failed("copying", path, finish(out.fd(), in.fd(), facts));
 }
 
@@ -140,6 +143,7 @@ Status copy_level(const Level& level) {
   if (const int number = level.from.list(names)) return failed("reading", level.path, number);
   std::ranges::sort(names);
   for (const std::string& name : names) {
+    if (level.skip(name)) continue;
     FileFacts facts;
     const std::string path = cat(level.path, '/', name);
     if (const int number = level.from.facts(name, facts)) return failed("reading", path, number);
@@ -196,7 +200,7 @@ void give_owner(int fd, const FileFacts& facts) {
 }
 
 Status copy_tree(const std::string& from, const Directory& to, const std::string& name,
-                 const Onlooker& onlooker) {
+                 const Onlooker& onlooker, NamePredicate skip) {
   Directory above;
   const std::string whole = real_path(from);
   if (whole.empty()) return failed("reading", from, ENOENT);
@@ -206,8 +210,44 @@ Status copy_tree(const std::string& from, const Directory& to, const std::string
   if (::mkdirat(to.fd(), name.c_str(), 0700) != 0) return failed("making", name, errno);
   Directory out;
   if (const int number = to.open_directory(name, out)) return failed("making", name, number);
-  if (auto done = copy_level({above, out, from, onlooker}); !done) return done;
+  if (auto done = copy_level({above, out, from, onlooker, skip}); !done) return done;
   return failed("copying", from, finish(out.fd(), above.fd(), facts));
+}
+
+namespace {
+
+struct Walk {
+  NamePredicate skip;
+  const FolderVisitor& visit;
+};
+
+Status walk_level(const Walk& walk, const Directory& folder, const std::string& path, int depth) {
+  if (depth >= kDeepest) return invalid(cat(quoted(path), " lies too deep to be looked at"));
+  std::vector<std::string> names;
+  std::vector<std::string> folders;
+  if (const int number = folder.list(names, &folders)) return failed("reading", path, number);
+  if (auto done = walk.visit(folder, path, names); !done) return done;
+  for (const std::string& name : folders) {
+    if (walk.skip(name)) continue;
+    Directory inner;
+    const int number = folder.open_directory(name, inner);
+    if (number == ENOENT || number == ENOTDIR || number == ELOOP) continue;  // since then
+    const std::string below = path.empty() ? name : cat(path, '/', name);
+    if (number != 0) return failed("reading", below, number);
+    if (auto done = walk_level(walk, inner, below, depth + 1); !done) return done;
+  }
+  return {};
+}
+
+}  // namespace
+
+Status walk_folders(const Directory& in, const std::string& name, NamePredicate skip,
+                    const FolderVisitor& visit) {
+  Directory top;
+  const int number = in.open_directory(name, top);
+  if (number == ENOENT || number == ENOTDIR || number == ELOOP) return {};
+  if (number != 0) return failed("reading", name, number);
+  return walk_level({skip, visit}, top, "", 0);
 }
 
 void remove_tree(const Directory& in, const std::string& name) {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "os/directory.h"
@@ -33,10 +34,21 @@ void give_owner(int fd, const FileFacts& facts);
 // may give them. Every file and every directory of it is synced. Hard links become files of their
 // own; anything else (a socket, a device) is refused.
 //
+// Names that `skip` finds are left out, in every directory, with all that is in them.
+//
 // The onlooker sees names, modes and contents in a fixed order: two trees that show it the same are
 // the same.
+using NamePredicate = bool (*)(std::string_view name);
 Status copy_tree(const std::string& from, const Directory& to, const std::string& name,
-                 const Onlooker& onlooker);
+                 const Onlooker& onlooker, NamePredicate skip);
+
+// Visits each folder of the tree `name` in `in`, from the top, with its path below it ("" first,
+// "sub/deep") and the names in it. Symbolic links are not followed, nor folders that `skip` finds.
+// A tree that is not there, or is none, has no folders.
+using FolderVisitor = std::function<Status(const Directory& folder, const std::string& path,
+                                           const std::vector<std::string>& names)>;
+Status walk_folders(const Directory& in, const std::string& name, NamePredicate skip,
+                    const FolderVisitor& visit);
 
 // All of it, as far as possible: others may remove it, or still write into it, at the same time.
 void remove_tree(const Directory& in, const std::string& name);

@@ -156,7 +156,7 @@ int Directory::facts(const std::string& name, FileFacts& out) const {
   return look(fd_.get(), name.c_str(), out);
 }
 
-int Directory::list(std::vector<std::string>& names) const {
+int Directory::list(std::vector<std::string>& names, std::vector<std::string>* folders) const {
   const int again = ::openat(fd_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (again < 0) return errno;
   const std::unique_ptr<DIR, int (*)(DIR*)> stream(::fdopendir(again), ::closedir);
@@ -171,7 +171,14 @@ int Directory::list(std::vector<std::string>& names) const {
     const dirent* entry = ::readdir(stream.get());
     if (entry == nullptr) return errno;
     const std::string_view name = entry->d_name;
-    if (name != "." && name != "..") names.emplace_back(name);
+    if (name == "." || name == "..") continue;
+    names.emplace_back(name);
+    if (folders == nullptr) continue;
+    FileFacts told;  // some file systems do not tell in the listing
+    const bool asks = entry->d_type == DT_UNKNOWN && facts(names.back(), told) == 0;
+    if (entry->d_type == DT_DIR || (asks && told.kind == FileKind::Directory)) {
+      folders->emplace_back(name);
+    }
   }
 }
 
@@ -184,6 +191,13 @@ int Directory::remove_directory(const std::string& name) const {
 }
 
 int Directory::sync() const { return errno_of(::fsync(fd_.get())); }
+
+bool Directory::stands_at(const std::string& path) const {
+  FileFacts here;
+  FileFacts there;
+  return facts_of(fd_.get(), here) == 0 && facts_of(path, there) == 0 &&
+         here.inode == there.inode && here.device == there.device;
+}
 
 int facts_of(const std::string& path, FileFacts& out) { return look(AT_FDCWD, path.c_str(), out); }
 

@@ -63,10 +63,13 @@ class Directory {
   int read_link(const std::string& name, std::string& out) const;
   // Asks the server, whatever is cached. An empty name: the directory itself.
   int facts(const std::string& name, FileFacts& out) const;
-  int list(std::vector<std::string>& names) const;
+  // `folders`, if wanted: those of the names that are directories.
+  int list(std::vector<std::string>& names, std::vector<std::string>* folders = nullptr) const;
   int remove(const std::string& name) const;
   int remove_directory(const std::string& name) const;
   int sync() const;
+  // Whether the path names this very directory now: another may have taken its place.
+  bool stands_at(const std::string& path) const;
   int fd() const { return fd_.get(); }
 
  private:

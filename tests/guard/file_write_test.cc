@@ -323,7 +323,7 @@ TEST_F(GuardFile, OnANetworkMountTheLockIsTakenAndBrokenAloud) {
   os::Directory here;
   os::Fd lock;
   ASSERT_EQ(os::Directory::open(dir.path(), here), 0);
-  ASSERT_EQ(here.open_existing(".page.lock", lock), 0);
+  ASSERT_EQ(here.open_existing(".page.guard.lock", lock), 0);
   ASSERT_EQ(os::try_lock(lock.get()), 0);
   const MonoTime before = now();
   const auto broken = over("two");

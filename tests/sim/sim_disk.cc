@@ -328,9 +328,11 @@ int Directory::facts(const std::string& name, FileFacts& out) const {
   if (facts.tree) out.kind = FileKind::Directory;
   return 0;
 }
-int Directory::list(std::vector<std::string>& names) const {
+int Directory::list(std::vector<std::string>& names, std::vector<std::string>* /*folders*/) const {
   return SimDisk::present().list(names);
 }
+// Nobody puts another in the place of the one directory that there is.
+bool Directory::stands_at(const std::string& /*path*/) const { return true; }
 int Directory::exchange(const std::string& name, const std::string& other) const {
   return SimDisk::present().exchange(name, other);
 }
@@ -388,7 +390,7 @@ Status make_alike(int /*fd*/, const std::string& /*path*/, const FileFacts& /*fa
 }
 void give_owner(int /*fd*/, const FileFacts& /*facts*/) {}
 Status copy_tree(const std::string& from, const Directory& /*to*/, const std::string& name,
-                 const Onlooker& onlooker) {
+                 const Onlooker& onlooker, NamePredicate /*skip*/) {
   SimDisk& disk = SimDisk::present();
   const std::string content = *disk.prepared(from);
   if (onlooker) onlooker(content);
@@ -400,6 +402,11 @@ Status copy_tree(const std::string& from, const Directory& /*to*/, const std::st
   if (failed == 0) failed = disk.write(fd, content.substr(half));
   if (failed == 0) failed = disk.sync(fd);
   if (failed != 0) return file_error(cat("copying ", from), failed);
+  return {};
+}
+// A tree is one text here: it has no folders, and no fences in them.
+Status walk_folders(const Directory& /*in*/, const std::string& /*name*/, NamePredicate /*skip*/,
+                    const FolderVisitor& /*visit*/) {
   return {};
 }
 void remove_tree(const Directory& /*in*/, const std::string& name) {

@@ -38,7 +38,7 @@ REPLACED = ('stint::os::Fd::', 'stint::os::EventFd::', 'stint::os::make_pipe', '
             'stint::os::Tree::', 'stint::os::Directory::', 'stint::os::facts_of', 'stint::os::write_whole',
             'stint::os::read_at', 'stint::os::sync_file', 'stint::os::overwrite(', 'stint::os::touch',
             'stint::os::try_lock', 'stint::os::file_error', 'stint::os::copy_bytes', 'stint::os::read_bytes',
-            'stint::os::make_alike', 'stint::os::give_owner', 'stint::os::copy_tree', 'stint::os::remove_tree',
+            'stint::os::make_alike', 'stint::os::give_owner', 'stint::os::copy_tree', 'stint::os::remove_tree', 'stint::os::walk_folders',
             'stint::os::real_path', 'stint::os::filesystem_of',
             # os/files.cc and os/program.cc
             'stint::os::read_file', 'stint::os::write_file', 'stint::os::overwrite_file', 'stint::os::rename_file',
