@@ -8,6 +8,7 @@
 
 #include "api/json.h"
 #include "api/lease.h"
+#include "app/job_file.h"
 #include "app/opened.h"
 #include "app/settings.h"
 #include "cli/command.h"
@@ -31,8 +32,8 @@ class Session {
   bool quiet() const { return words_.has("-q"); }
 
   // The store that stint.toml names. REQUIRES: settings() was not called yet.
-  void use_jobs_store(std::string url, std::string path) {
-    jobs_store_ = {std::move(url), std::move(path)};
+  void use_jobs_store(std::string url, const app::JobFile& file) {
+    jobs_store_ = {{std::move(url), file.path}, file.found};
   }
   // Flags, environment, file, default. Fails only once: the first error is told.
   Result<const app::Settings*> settings();
@@ -73,7 +74,7 @@ class Session {
   Words words_;
   os::SystemClock clock_;
   os::SystemRandom random_;
-  std::optional<app::Setting> jobs_store_;
+  std::optional<app::JobsStore> jobs_store_;
   std::optional<app::Settings> settings_;
   std::unique_ptr<app::Opened> opened_;
 };

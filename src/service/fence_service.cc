@@ -18,7 +18,7 @@ using store::Step;
 namespace {
 
 using Law = core::FenceDecision (*)(const std::optional<core::Fence>&, const core::Offer&,
-                                    const std::optional<core::Issued>&);
+                                    const core::Issued&);
 
 bool refusal(Verdict verdict) { return verdict != Verdict::Admitted && verdict != Verdict::Done; }
 
@@ -54,7 +54,7 @@ struct FenceService::Asked {
   std::string name;  // with `key`: of an act
   std::string key;
   bool targets = false;  // the list of sealed targets
-  Law law = core::seal;
+  Law law = core::seal_in_store;
   api::Act act = {};
   std::vector<std::string> words = {};  // targets to remember or forget
 };
@@ -176,7 +176,7 @@ Result<FenceService::View> FenceService::settle(const Asked& asked, Decide decid
     if (plan->act) view->act = std::move(plan->act);
     // A yes that is kept was one when it was kept.   G5
     if (once_ && plan->steps.empty() && !asked.target.empty()) {
-      plan->steps.push_back(expecting(fence_key(asked.target), view->fence_version));
+      plan->steps = unchanged(*view, asked);
     }
     auto answer =
         keeper.commit(std::move(plan->steps), store::Sync::Durable, [&] { return write(*view); });
@@ -191,8 +191,14 @@ Result<FenceService::View> FenceService::settle(const Asked& asked, Decide decid
       cat("the fence of ", quoted(asked.target), " changes too fast to be committed to")));
 }
 
-// The comparison and the raising, in one commit; where the store's word was asked for, it must
-// still be so.   G5
+// What a decision rests on: the fence, and the newest token of its resource.   G5
+std::vector<Step> FenceService::unchanged(const View& view, const Asked& asked) {
+  return {expecting(fence_key(asked.target), view.fence_version),
+          expecting(own_key(asked.resource), view.own_version)};
+}
+
+// The comparison with fence and newest token and the raising, in one commit. Without a raising the
+// reading, which is of one moment, is the comparison.   G5
 Result<FenceService::Plan> FenceService::plan_raise(const View& view, const Asked& asked) {
   core::FenceDecision decision = asked.law(view.fence, asked.offer, view.issued);
   Plan plan{.verdict = decision.verdict, .steps = {}, .fence = decision.fence, .act = {}};
@@ -214,9 +220,7 @@ Result<FenceService::Plan> FenceService::plan_begin(const View& view, const Aske
   if (finished || plan->verdict == Verdict::Done) {
     return Plan{.verdict = Verdict::Done, .steps = {}, .fence = {}, .act = {}};
   }
-  if (plan->steps.empty()) {
-    plan->steps.push_back(expecting(fence_key(asked.target), view.fence_version));
-  }
+  if (plan->steps.empty()) plan->steps = unchanged(view, asked);
   plan->act = asked.act;
   plan->steps.push_back(
       setting(act_key(asked.name, asked.key), view.act_version, encode(*plan->act)));
@@ -224,7 +228,7 @@ Result<FenceService::Plan> FenceService::plan_begin(const View& view, const Aske
 }
 
 Result<FenceService::Plan> FenceService::plan_finish(const View& view, const Asked& asked) {
-  const core::FenceDecision decision = core::admit(view.fence, asked.offer, view.issued);
+  const core::FenceDecision decision = asked.law(view.fence, asked.offer, view.issued);
   Plan plan{.verdict = decision.verdict, .steps = {}, .fence = {}, .act = {}};
   if (refusal(plan.verdict)) return plan;
   if (!view.act || view.act->token != asked.offer.token ||
@@ -240,7 +244,7 @@ Result<FenceService::Plan> FenceService::plan_finish(const View& view, const Ask
   // This very result stands there: what an unanswered commit left.
   const std::string value = encode(*plan.act);
   if (value == encode(*view.act)) return plan;
-  plan.steps.push_back(expecting(fence_key(asked.target), view.fence_version));
+  plan.steps = unchanged(view, asked);
   plan.steps.push_back(setting(act_key(asked.name, asked.key), view.act_version, value));
   return plan;
 }
@@ -390,7 +394,7 @@ Result<api::FenceAnswer> FenceService::admit(const std::string& target, const co
                  .target = target,
                  .name = "",
                  .key = "",
-                 .law = core::admit},
+                 .law = core::admit_in_store},
                 plan_raise);
 }
 
@@ -427,7 +431,7 @@ Result<api::FenceAnswer> FenceService::begin(const api::Act& act, const core::Of
                  .target = api::admit_target(act.name),
                  .name = act.name,
                  .key = act.key,
-                 .law = core::admit,
+                 .law = core::admit_in_store,
                  .act = std::move(intent)},
                 plan_begin);
 }
@@ -447,7 +451,7 @@ Result<api::FenceAnswer> FenceService::finish(const api::Act& act, const core::O
                  .target = api::admit_target(act.name),
                  .name = act.name,
                  .key = act.key,
-                 .law = core::admit,
+                 .law = core::admit_in_store,
                  .act = std::move(result)},
                 plan_finish);
 }

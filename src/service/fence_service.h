@@ -38,6 +38,7 @@ class FenceService final : public api::Fences {
   // Reads, decides, commits; again on a conflict, and on an unknown outcome a few times: only a
   // commit of our own, or the effect, settles it.
   Result<View> settle(const Asked& asked, Decide decide, Write write);
+  static std::vector<store::Step> unchanged(const View& view, const Asked& asked);
   static Result<Plan> plan_raise(const View& view, const Asked& asked);
   static Result<Plan> plan_begin(const View& view, const Asked& asked);
   static Result<Plan> plan_finish(const View& view, const Asked& asked);

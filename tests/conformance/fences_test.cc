@@ -119,6 +119,91 @@ TEST_P(FencesTest, NobodyWasGrantedTheTokenOfARevocationOrAReservation) {
   EXPECT_EQ(verdict(fences_.admit("t", offer("db", Token(3)))), Verdict::Admitted);
 }
 
+// A fence that lives in the store hears of a revocation without a seal.
+// EVIDENCE-OF: G5
+TEST_P(FencesTest, WhatWasRevokedIsStaleAlsoWhereNothingSealed) {
+  const Token first = next("db");
+  EXPECT_EQ(verdict(fences_.admit("t", offer("db", first))), Verdict::Admitted);
+  EXPECT_EQ(verdict(fences_.admit("u", once("db", first, "k"))), Verdict::Admitted);
+  EXPECT_EQ(verdict(fences_.begin(act("deploy", "k"), offer("db", first))), Verdict::Admitted);
+  ASSERT_TRUE(done(client_.leases.revoke(order("db", first), core::Reason::Revoked)));
+  const auto refused = [&] {
+    EXPECT_EQ(verdict(fences_.admit("t", offer("db", first))), Verdict::Stale);
+    EXPECT_EQ(verdict(fences_.seal("t", offer("db", first))), Verdict::Stale);
+    EXPECT_EQ(verdict(fences_.admit("u", once("db", first, "k"))), Verdict::Stale);
+    EXPECT_EQ(verdict(fences_.begin(act("deploy", "k"), offer("db", first))), Verdict::Stale);
+    EXPECT_EQ(verdict(fences_.begin(act("deploy", "new"), offer("db", first))), Verdict::Stale);
+    EXPECT_EQ(verdict(fences_.finish(result("deploy", "k", 0), offer("db", first))),
+              Verdict::Stale);
+  };
+  refused();
+  acquire("db");
+  refused();
+  EXPECT_EQ(fences_.fence("t").value()->token, first) << "a refusal writes nothing";
+  EXPECT_FALSE(fences_.act("deploy", "k").value()->result_token);
+}
+
+// The revocation lands between the reading and the commit of an intent.
+class RevokedBetween final : public test::SharedStore {
+ public:
+  RevokedBetween(std::shared_ptr<store::Store> store, std::function<void()> revoke)
+      : SharedStore(std::move(store)), revoke_(std::move(revoke)) {}
+  Result<store::CommitAnswer> commit(const std::vector<store::Step>& steps,
+                                     store::Sync sync) override {
+    if (revoke_) std::exchange(revoke_, nullptr)();
+    return SharedStore::commit(steps, sync);
+  }
+
+ private:
+  std::function<void()> revoke_;
+};
+
+// EVIDENCE-OF: G5
+TEST_P(FencesTest, TheNewestTokenIsComparedInTheCommitItself) {
+  const Token first = next("db");
+  EXPECT_EQ(verdict(fences_.begin(act("deploy", "k"), offer("db", first))), Verdict::Admitted);
+  EXPECT_EQ(verdict(fences_.begin(act("deploy", "l"), offer("db", first))), Verdict::Admitted);
+  RevokedBetween store(site_->open(), [&] {
+    EXPECT_TRUE(done(client_.leases.revoke(order("db", first), core::Reason::Revoked)));
+  });
+  service::FenceService fences(store, site_->clock());
+  EXPECT_EQ(verdict(fences.begin(act("deploy", "m"), offer("db", first))), Verdict::Stale);
+  EXPECT_FALSE(fences_.act("deploy", "m").value());
+  const Token second = acquire("db").token();
+  EXPECT_EQ(verdict(fences_.begin(act("deploy", "k"), offer("db", second))), Verdict::Admitted);
+  RevokedBetween again(site_->open(), [&] {
+    EXPECT_TRUE(done(client_.leases.revoke(order("db", second), core::Reason::Revoked)));
+  });
+  service::FenceService late(again, site_->clock());
+  EXPECT_EQ(verdict(late.finish(result("deploy", "k", 0), offer("db", second))), Verdict::Stale);
+  EXPECT_FALSE(fences_.act("deploy", "k").value()->result_token);
+}
+
+TEST_P(FencesTest, AnOperatorMovesAFenceToAnotherResource) {
+  const Token mine = next("r1");
+  EXPECT_EQ(verdict(fences_.seal("t", once("r1", next("r1"), "k"))), Verdict::Admitted);
+  EXPECT_EQ(verdict(fences_.admit("t", once("r1", get("r1").token, "k"))), Verdict::Admitted);
+  const Token theirs = next("r2");
+  EXPECT_EQ(verdict(fences_.seal("t", offer("r2", theirs))), Verdict::Foreign);
+  core::Offer adopting = ordered("r2", theirs);
+  adopting.adopt = true;
+  EXPECT_EQ(verdict(fences_.seal("t", adopting)), Verdict::Admitted);
+  EXPECT_EQ(fences_.fence("t").value()->resource, "r2");
+  EXPECT_FALSE(fences_.fence("t").value()->used);
+  EXPECT_EQ(verdict(fences_.admit("t", offer("r2", theirs))), Verdict::Admitted)
+      << "its holder writes on";
+  for (const Token token : {mine, get("r1").token}) {
+    EXPECT_EQ(verdict(fences_.admit("t", offer("r1", token))), Verdict::Foreign);
+  }
+  core::Offer older = ordered("r2", theirs);
+  older.adopt = true;
+  const Token newer = next("r2");
+  older.resource = "r1";
+  older.token = mine;
+  EXPECT_EQ(verdict(fences_.seal("t", older)), Verdict::Stale) << "only the newest moves it";
+  EXPECT_EQ(verdict(fences_.admit("t", offer("r2", newer))), Verdict::Admitted);
+}
+
 // EVIDENCE-OF: G5
 TEST_P(FencesTest, AfterASealNothingOlderIsAdmitted) {
   const Token first = next("db");
@@ -419,7 +504,8 @@ TEST_P(FencesTest, AMoveTakesFencesSealedTargetsAndActsAlong) {
   service::FenceService fences(*client.store, there->clock());
   EXPECT_EQ(fences.sealed(resource("db")).value(), std::vector<std::string>{"file:/a"});
   EXPECT_EQ(fences.act("deploy", "k").value()->exit_code, 0);
-  EXPECT_EQ(verdict(fences.admit("t", before)), Verdict::Admitted) << "equal to the fence";
+  EXPECT_EQ(verdict(fences.admit("t", before)), Verdict::Stale)
+      << "equal to the fence, and revoked since";
   ASSERT_TRUE(client.bid("db", "ann", client.claim(), plain_terms(kHour)));
   core::Offer after = before;
   after.generation = client.leases.generation();
