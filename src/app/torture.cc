@@ -218,7 +218,7 @@ Status remove_records(store::Store& store, const probe::TorturePlan& plan) {
     std::vector<std::string> keys = {service::own_key(resource),   service::alive_key(resource),
                                      service::work_key(resource),  service::cap_key(resource),
                                      service::rest_key(resource),  service::cool_key(resource),
-                                     service::sealed_key(resource)};
+                                     service::sealed_key(resource), service::seals_key(resource)};
     for (std::string after;;) {
       auto past =
           store.scan({.prefix = service::history_prefix(resource), .after = after, .limit = 500});

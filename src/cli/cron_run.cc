@@ -229,9 +229,9 @@ class SlotRun {
     if (!job.dir.empty()) {
       if (auto moved = os::change_directory(job.dir); !moved) return moved;
     }
-    auto targets = seal_targets(session_, work_.request, job.seal);
-    if (!targets) return targets.error();
-    work_.targets = std::move(*targets);
+    auto seals = plan_seals(session_, {work_.request.resources, work_.request.others}, job.seal);
+    if (!seals) return seals.error();
+    work_.seals = std::move(*seals);
     return {};
   }
 

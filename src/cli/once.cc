@@ -76,6 +76,9 @@ class Once {
     auto ancestral = app::ancestral_leases(session_.environment());
     if (!ancestral) return ancestral.error();
     request.ancestral = std::move(*ancestral);
+    auto seals = plan_seals(session_, {request.resources}, session_.words().values("--seal"));
+    if (!seals) return seals.error();
+    work_.seals = std::move(*seals);
     work_.env.emplace_back("STINT_ONCE_KEY", key_);
     work_.first = [this](const holder::Taken& taken) { return start(taken); };
     work_.ended = [this](const holder::Taken& taken, const holder::RunEnd& end) {
@@ -137,9 +140,11 @@ int once_command(Session& session) {
   return Once(session, *signals, **opened).go();
 }
 
-constexpr std::array<Option, 2> kOnceOptions = {
+constexpr std::array<Option, 4> kOnceOptions = {
     {{"--again-if-unknown", "", "run it also if an earlier start left no end"},
-     {"--ttl", "D", "how long the lease on the key lasts (default: 90s)"}}};
+     {"--ttl", "D", "how long the lease on the key lasts (default: 90s)"},
+     kSealOption,
+     kNoSealOption}};
 constexpr std::array<std::string_view, 2> kOnceExamples = {
     "stint once \"$STINT_SLOT_KEY/mail\" -- ./send-the-mail",
     "stint once invoice-2026-11 --again-if-unknown -- ./bill"};

@@ -9,7 +9,6 @@
 #include "app/run_files.h"
 #include "base/text.h"
 #include "cli/exit_codes.h"
-#include "cli/run_seals.h"
 
 namespace stint::cli {
 namespace {
@@ -100,10 +99,11 @@ Result<holder::RunAnswer> do_work(Session& session, os::Signals& signals, app::O
   const holder::RunRequest& request = work.request;
   const holder::RunHooks hooks{
       .seals = [&](const holder::Taken& taken) -> Result<std::vector<holder::SealStep>> {
-        auto steps = seal_steps(session, opened, request, work.targets, taken);
-        if (!steps) return steps.error();
-        if (work.first) steps->insert(steps->begin(), [&] { return work.first(taken); });
-        if (work.last) steps->push_back([&] { return work.last(taken); });
+        auto steps = seal_steps(seal_world(session, opened), work.seals,
+                                under_leases(taken, request.resources.front(), request.owner,
+                                             opened.leases().generation()));
+        if (work.first) steps.insert(steps.begin(), [&] { return work.first(taken); });
+        if (work.last) steps.push_back([&] { return work.last(taken); });
         return steps;
       },
       .environment = [&](const holder::Taken& taken,

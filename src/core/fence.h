@@ -51,7 +51,8 @@ enum class FenceMode { AtLeast, Once };
 enum class Sealing {
   Ahead,    // they are about to be sealed
   Stands,   // their fences stand, durable
-  Refused,  // the target refused its first seal: it is not this resource's
+  Refused,  // their first seal has failed for certain: nothing was made there
+  MadeAnew  // their fences were missing, and stand again
 };
 
 struct Offer {

@@ -33,12 +33,39 @@ std::optional<CheckLine> git_carries(const std::string& parent, const std::strin
                    ".gitignore (docs/guides/guard-files.md has all of them)"};
 }
 
+Artifact artifact_of(const Target& target) {
+  return target.kind == TargetKind::File ? Artifact::File : Artifact::Directory;
+}
+
 }  // namespace
 
+bool may_stand_at(const Target& target, const Pass& pass) {
+  auto site = Site::open({.path = target.place, .kind = artifact_of(target)});
+  return site && may_stand(*site, pass);
+}
+
+Result<PathGuardRemoved> uninstall_path(const Target& target) {
+  PathGuardRemoved out;
+  if (words_of_absent(target)) return out;
+  auto site = Site::open({.path = target.place, .kind = artifact_of(target)});
+  if (!site) return site.error();
+  auto survey = site->survey();
+  if (!survey) return survey.error();
+  if (!survey->fences.empty()) out.resource = survey->fences.front().fence.resource;
+  const auto last = [](const BesideName& one) { return one.kind == Beside::Fence; };
+  std::ranges::stable_partition(survey->names, [&](const auto& one) { return !last(one); });
+  for (const BesideName& one : survey->names) {
+    if (auto gone = site->discard(one); !gone) return gone.error();
+    ++out.files;
+  }
+  // Of a network mount.
+  if (site->directory().remove(cat('.', site->name(), ".lock")) == 0) ++out.files;
+  if (auto synced = site->sync("taking the guard away"); !synced) return synced.error();
+  return out;
+}
+
 Result<std::vector<CheckLine>> check_path(const Target& target, api::Fences* fences) {
-  auto site =
-      Site::open({.path = target.place,
-                  .kind = target.kind == TargetKind::File ? Artifact::File : Artifact::Directory});
+  auto site = Site::open({.path = target.place, .kind = artifact_of(target)});
   if (!site) return site.error();
   auto survey = site->survey();
   if (!survey) return survey.error();

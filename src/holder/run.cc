@@ -169,33 +169,19 @@ class Run {
     if (!hooks_.seals) return Answer();
     auto steps = hooks_.seals(taken);
     if (!steps) return steps.error();
-    if (steps->empty()) return Answer();
-    // A push to a slow server may outlast the ttl.
-    auto thread = KeeperThread::make(keeper, nullptr, [&] {
-      if (const auto by = keeper.take_step()) report_step(taken, *by);
-    });
-    if (!thread) return thread.error();
-    if (auto started = (*thread)->start(); !started) return started.error();
-    for (const SealStep& step : *steps) {
-      const Status done = step();
-      // A guard's refusal of a token that was just superseded is told as the loss that it is.
-      if (!done && done.error().code == Code::Stale) keeper_look(**thread, keeper);
-      const KeeperState state = keeper.state();
-      if (state.standing != KeeperState::Standing::Holding)
-        return Answer(lost_before(taken, state));
-      if (!done) return done.error();
-      if (const auto signal = ending_signal()) {
-        give_back(taken);
-        return Answer({.waved_off = std::nullopt, .interrupted = *signal, .end = {}});
-      }
+    auto end = take_steps(
+        *steps, keeper,
+        [&] {
+          if (const auto by = keeper.take_step()) report_step(taken, *by);
+        },
+        [this] { return ending_signal(); });
+    if (!end) return end.error();
+    if (end->state.standing != KeeperState::Standing::Holding) {
+      return Answer(lost_before(taken, end->state));
     }
-    return Answer();
-  }
-
-  // Asks the store itself before a loss is told as something else.
-  static void keeper_look(KeeperThread& thread, Keeper& keeper) {
-    thread.stop();
-    keeper.look();
+    if (!end->interrupted) return Answer();
+    give_back(taken);
+    return Answer({.waved_off = std::nullopt, .interrupted = end->interrupted, .end = {}});
   }
 
   RunAnswer lost_before(const Taken& taken, const KeeperState& state) {

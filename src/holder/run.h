@@ -10,6 +10,7 @@
 
 #include "api/events.h"
 #include "api/leases.h"
+#include "holder/sealing.h"
 #include "holder/supervisor.h"
 #include "holder/taking.h"
 
@@ -44,9 +45,6 @@ struct RunRequest {
   // Signals that are not for the work, once it runs; before that they end the run. May be empty.
   std::function<bool(int)> keeps_signal = {};
 };
-
-// One step of what is done at the targets between the grant and the start. An error ends the run.
-using SealStep = std::function<Status()>;
 
 // What the caller provides.
 struct RunHooks {

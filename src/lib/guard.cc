@@ -115,15 +115,15 @@ Outcome<SealedTarget, Refusal> seal(const Holder& holder, std::string_view targe
   }
   const SealRequest request{.pass = pass, .by_order = false, .adopt = {}};
   auto answer = seal(guards, *found, request, &fences);
+  if (surely_failed(guards, *found, pass, answer)) take_back(fences, request, found->words);
   if (!answer) return answer.error();
   if (const auto* refused = std::get_if<Refused>(&*answer)) {
-    const bool first = memory_of(*before, found->words) == Memory::None;
-    if (first && refused->verdict == core::Verdict::Foreign) {
-      take_back(fences, request, found->words);
-    }
     return refusal_of(client, *refused, pass);
   }
-  tell_standing(fences, request, {found->words});
+  const bool known = memory_of(*before, found->words) == Memory::Sealed;
+  tell_standing(fences, request, {found->words},
+                known && std::get<Sealed>(*answer).was_none ? core::Sealing::MadeAnew
+                                                            : core::Sealing::Stands);
   return SealedTarget{found->words};
 }
 

@@ -1,7 +1,9 @@
 // What guards ask of every store: its word on a token, sealed targets, fences kept in the store,
 // and the acts of `stint admit`.
+#include <algorithm>
 #include <thread>
 
+#include "api/json.h"
 #include "base/text.h"
 #include "service/fence_records.h"
 #include "service/fence_service.h"
@@ -283,8 +285,8 @@ TEST_P(FencesTest, SealedTargetsAreRememberedSortedAndOnce) {
   EXPECT_EQ(remembered(offer("db", token), {"file:/c"}), Verdict::Stale);
   EXPECT_EQ(remembered(offer("db", later), {"dir:/c"}), Verdict::Admitted);
   EXPECT_EQ(fences_.sealed(resource("db")).value().size(), 3U);
-  EXPECT_TRUE(fences_.forget(resource("db"), "file:/a"));
-  EXPECT_TRUE(fences_.forget(resource("db"), "file:/a")) << "again";
+  EXPECT_TRUE(fences_.forget(resource("db"), "file:/a", {"why", "ops"}));
+  EXPECT_TRUE(fences_.forget(resource("db"), "file:/a", {"why", "ops"})) << "again";
   EXPECT_EQ(fences_.sealed(resource("db")).value(),
             (std::vector<std::string>{"dir:/c", "file:/b"}));
   EXPECT_TRUE(fences_.sealed(resource("d")).value().empty()) << "another resource";
@@ -317,23 +319,84 @@ TEST_P(FencesTest, ATargetIsAboutToBeSealedUntilItsFenceStands) {
     EXPECT_EQ(remembered(with(token, late), {"file:/c"}), Verdict::Stale);
   }
   EXPECT_EQ(fences_.word(resource("db")).value().sealing, Texts{"file:/c"});
-  EXPECT_TRUE(fences_.forget(resource("db"), "file:/c"));
+  EXPECT_TRUE(fences_.forget(resource("db"), "file:/c", {"why", "ops"}));
   EXPECT_EQ(fences_.sealed(resource("db")).value(), Texts{"file:/b"});
 }
 
-TEST_P(FencesTest, AListOfSealedTargetsThatIsTooLongIsRefusedWhole) {
+TEST_P(FencesTest, OfTooManyTargetsTheOneSealedLongestAgoMakesRoomAndAWordTooLongIsRefusedWhole) {
   const Token token = next("db");
   std::vector<std::string> many;
   for (std::size_t i = 0; i < api::kMostSealedTargets; ++i) many.push_back(cat("file:/", i));
   EXPECT_EQ(remembered(offer("db", token), many), Verdict::Admitted);
-  const auto more = fences_.remember(offer("db", token), {"file:/one/more"});
-  ASSERT_FALSE(more);
-  EXPECT_EQ(more.error().code, Code::Invalid);
-  EXPECT_EQ(fences_.sealed(resource("db")).value().size(), api::kMostSealedTargets);
+  const Token later = next("db");
+  core::Offer stands = offer("db", later);
+  stands.sealing = core::Sealing::Stands;
+  std::erase(many, "file:/40");
+  EXPECT_EQ(remembered(stands, many), Verdict::Admitted);
+  EXPECT_EQ(remembered(offer("db", later), {"file:/one/more"}), Verdict::Admitted);
+  const auto word = fences_.word(resource("db")).value();
+  EXPECT_EQ(word.sealed.size(), api::kMostSealedTargets);
+  EXPECT_EQ(std::ranges::count(word.sealed, "file:/40"), 0);
+  EXPECT_EQ(std::ranges::count(word.sealed, "file:/one/more"), 1);
+  for (const api::SealedTarget& one : word.targets) {
+    EXPECT_EQ(one.token, later) << one.words;
+    EXPECT_EQ(one.first_token, one.words == "file:/one/more" ? later : token) << one.words;
+    EXPECT_TRUE(one.at && one.since) << one.words;
+    EXPECT_EQ(one.stands, one.words != "file:/one/more");
+  }
+  many.insert(many.end(), {"file:/a", "file:/b"});
+  EXPECT_FALSE(fences_.remember(offer("db", later), many)) << "at once";
   const Token other = next("other");
   std::vector<std::string> wide(5, std::string(api::kMostTargetBytes - 1, 'x'));
   for (std::size_t i = 0; i < wide.size(); ++i) wide[i] += std::to_string(i);
   EXPECT_FALSE(fences_.remember(offer("other", other), wide));
+  wide.pop_back();
+  EXPECT_EQ(remembered(offer("other", other), wide), Verdict::Admitted);
+  EXPECT_EQ(remembered(offer("other", other), {std::string(api::kMostTargetBytes, 'y')}),
+            Verdict::Admitted);
+  EXPECT_EQ(fences_.sealed(resource("other")).value().size(), 4U) << "4096 bytes";
+}
+
+// Who said so first may have got to its fence. G5
+TEST_P(FencesTest, WhatTwoWereAboutToSealIsStruckByNeither) {
+  const Token token = next("db");
+  core::Offer refused = offer("db", token);
+  refused.sealing = core::Sealing::Refused;
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(remembered(offer("db", token), {"file:/a"}), Verdict::Admitted);
+  }
+  EXPECT_EQ(remembered(refused, {"file:/a"}), Verdict::Admitted);
+  EXPECT_EQ(fences_.word(resource("db")).value().sealing, std::vector<std::string>{"file:/a"});
+  EXPECT_EQ(remembered(offer("db", token), {"file:/b"}), Verdict::Admitted);
+  EXPECT_EQ(remembered(refused, {"file:/b"}), Verdict::Admitted);
+  EXPECT_EQ(fences_.word(resource("db")).value().sealing, std::vector<std::string>{"file:/a"});
+}
+
+TEST_P(FencesTest, WhatIsForgottenOrMadeAnewIsOnRecordWithWhoAndWhy) {
+  const Token token = next("db");
+  EXPECT_EQ(remembered(offer("db", token), {"file:/a"}), Verdict::Admitted);
+  core::Offer anew = offer("db", token);
+  anew.sealing = core::Sealing::MadeAnew;
+  EXPECT_EQ(remembered(anew, {"file:/a"}), Verdict::Admitted);
+  EXPECT_TRUE(fences_.word(resource("db")).value().sealing.empty());
+  EXPECT_TRUE(fences_.forget(resource("db"), "file:/a", {.why = "a typo", .by = "ops"}));
+  EXPECT_TRUE(fences_.forget(resource("db"), "file:/a", {.why = "a typo", .by = "ops"}));
+  std::vector<std::string> told;
+  const auto events = client_.events.list({.after = "", .prefix = "", .limit = 1000}).value();
+  for (const api::Event& one : events) {
+    if (one.kind.find("target_") == 0 || one.kind.find("fence_") == 0)
+      told.push_back(api::to_json(one));
+  }
+  ASSERT_EQ(told.size(), 2U);
+  EXPECT_NE(told[0].find("fence_made_anew"), std::string::npos) << told[0];
+  EXPECT_NE(told[1].find("target_forgotten"), std::string::npos) << told[1];
+  EXPECT_NE(told[1].find("a typo"), std::string::npos) << told[1];
+  EXPECT_NE(told[1].find("ops"), std::string::npos) << told[1];
+}
+
+TEST_P(FencesTest, NothingIsKeptOfAWordThatIsTooLong) {
+  const Token other = next("other");
+  EXPECT_FALSE(fences_.remember(offer("other", other), {std::string(901, 'x')}));
   EXPECT_TRUE(fences_.sealed(resource("other")).value().empty());
 }
 
