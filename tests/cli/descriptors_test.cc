@@ -9,12 +9,11 @@
 
 #include "base/text.h"
 #include "cli/command.h"
+#include "tests/cli/every_command.h"
 #include "tests/cli/stint.h"
 
 namespace stint::test {
 namespace {
-
-using Words = std::vector<std::string>;
 
 // Bit N: descriptor N is closed.
 constexpr unsigned kCombinations = 7;
@@ -43,9 +42,7 @@ class World {
  public:
   explicit World(const std::string& kind) {
     stint.use_store(cat(kind, ":", stint.dir().file("leases")));
-    write_text(stint.dir().file("stint.toml"),
-               "[job.j]\nschedule = \"0 0 1 1 *\"\ncommand = [\"true\"]\n");
-    std::filesystem::create_directory(stint.dir().file("staged"));
+    prepare_folder(stint);
     const Finished held = stint({"acquire", "keep", "--ttl", "1h"});
     EXPECT_EQ(held.out, "1\n") << held.err;
   }
@@ -74,57 +71,7 @@ class World {
   Stint stint;
 };
 
-// Every command, so that it comes as far as it can; those of kLong do not end by themselves.
-const std::vector<Words> kShort = {
-    {"acquire", "keep", "--json"},
-    {"acquire", "a"},
-    {"acquire", "b", "--json"},
-    {"acquire", "c", "--env"},
-    {"renew", "keep", "--token", "1", "--json"},
-    {"check", "keep", "--token", "1", "--json"},
-    {"check", "keep", "--token", "9", "--json"},
-    {"progress", "half", "--json"},
-    {"run", "r", "--json", "--", "true"},
-    {"run", "keep", "--json", "--", "true"},
-    {"once", "k", "--", "true"},
-    {"once", "k", "--json", "--", "true"},
-    {"transfer", "a", "--to", "you", "--why", "x", "--token", "1", "--json"},
-    {"revoke", "b", "--why", "x", "--token", "1", "--json"},
-    {"release", "c", "--token", "1", "--json"},
-    {"forget", "c", "--json"},
-    {"write", "file", "--resource", "keep", "--token", "1", "--json"},
-    {"publish", "folder", "--from", "staged", "--resource", "keep", "--token", "1", "--json"},
-    {"push", "--json"},
-    {"seal", "file:sealed", "--resource", "keep", "--token", "1", "--json"},
-    {"admit", "door", "--resource", "keep", "--token", "1", "--json", "--", "true"},
-    {"queue", "put", "q", "x", "--create", "--json"},
-    {"queue", "ls", "q", "--json"},
-    {"queue", "claim", "q", "--json"},
-    {"work", "q", "--until-empty", "--", "true"},
-    {"guard", "check", "file:sealed", "--json"},
-    {"slots", "j", "--json"},
-    {"explain", "j", "--json"},
-    {"tune", "keep", "--json"},
-    {"cron", "next", "0 * * * *", "--json"},
-    {"cron", "check", "--json"},
-    {"cron", "pause", "j", "--json"},
-    {"key", "create", "k", "--allow", "read", "--json"},
-    {"key", "ls", "--json"},
-    {"ls", "--json"},
-    {"ls"},
-    {"show", "keep"},
-    {"history", "keep", "--json"},
-    {"events", "--json"},
-    {"top", "--json"},
-    {"config", "show", "--json"},
-    {"store", "copy", "--json"},
-    {"torture", "--minutes", "x", "--json"},
-    {"doctor", "--accept-restored", "--json"},
-    {"version"},
-    {"completion", "bash"},
-    {"help"},
-    {"nonsense", "--json"},
-};
+// Those that do not end by themselves.
 const std::vector<Words> kLong = {
     {"serve", "--listen", "127.0.0.1:0"},
     {"watch", "--json"},
@@ -134,7 +81,7 @@ const std::vector<Words> kLong = {
 
 TEST(ClosedDescriptors, TheTableHasEveryCommand) {
   std::set<std::string_view> named;
-  for (const auto* table : {&kShort, &kLong}) {
+  for (const auto* table : {&kEveryCommand, &kLong}) {
     for (const Words& words : *table) named.insert(words.front());
   }
   for (const cli::Command* command : cli::all_commands()) {
@@ -150,7 +97,7 @@ INSTANTIATE_TEST_SUITE_P(Files, ClosedDescriptors, testing::Values("sqlite", "di
 TEST_P(ClosedDescriptors, NoCommandWritesIntoTheStore) {
   for (unsigned closed = 1; closed <= kCombinations; ++closed) {
     const World world(GetParam());
-    for (const Words& words : kShort) {
+    for (const Words& words : kEveryCommand) {
       const std::string what = cat(words.front(), " without ", names_of(closed));
       const Finished done = world.with(closed, words);
       EXPECT_FALSE(done.timed_out) << what;
