@@ -54,7 +54,7 @@ std::string result_words(const api::Act& act) {
                ", and there is no result: whether it took effect is not known");
   }
   return cat(quoted(act.key), " has the result of token ", act.result_token->number(),
-             ": exit code ", act.exit_code.value_or(0),
+             act.exit_code ? cat(": exit code ", *act.exit_code) : "",
              act.ended_at ? cat(", at ", format_utc(*act.ended_at)) : "");
 }
 
@@ -136,20 +136,20 @@ class Admission {
     if (!end) return session_.fail(end.error());
     if (end->exec_error != 0) return not_executed(end->exec_error, offer);
     tell_gap(asked, *end);
-    act_.exit_code = end->exit_code;
+    act_.exit_code = end->how->code();
     act_.digest = end->digest;
     auto result = opened_.fences().finish(act_, offer);
     // It ran: whatever the store says, that is no "nothing changed".
     if (!result) {
       return session_.fail(
-          {Code::UnknownOutcome, cat("the command ran, with exit code ", end->exit_code,
+          {Code::UnknownOutcome, cat("the command ran, with exit code ", end->how->code(),
                                      ", and whether its result was recorded is not known: ",
                                      result.error().message, ". See stint admit ", act_.name,
                                      " --show ", act_.key, " before anybody runs it again")});
     }
-    if (!guard::is_refusal(result->verdict)) return end->exit_code;
+    if (!guard::is_refusal(result->verdict)) return end->how->code();
     guard::Refused late = refusal_of(act_.name, *result, pass_);
-    late.detail = cat("the command had run, with exit code ", end->exit_code,
+    late.detail = cat("the command had run, with exit code ", end->how->code(),
                       ", but its result does not count: a newer holder came meanwhile");
     return refused(session_, late, pass_);
   }
@@ -166,7 +166,7 @@ class Admission {
   int run_past_the_gate(const std::vector<std::string>& command) {
     auto end = run(command);
     if (!end) return session_.fail(end.error());
-    return end->exec_error != 0 ? not_executed(end->exec_error, {}) : end->exit_code;
+    return end->exec_error != 0 ? not_executed(end->exec_error, {}) : end->how->code();
   }
 
   // Known to have had no effect. In mode once that is the result: the token is used up, and a

@@ -1,5 +1,4 @@
 // stint cron run JOB --slot T: one slot, under its lease, step by step on record.
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -333,8 +332,10 @@ class SlotRun {
         return {
             .state = core::SlotState::Lost, .exit_code = {}, .cause = "the guardian was killed"};
     }
-    const int code = WIFSIGNALED(end.wait_status) ? kSignalled + WTERMSIG(end.wait_status)
-                                                  : WEXITSTATUS(end.wait_status);
+    if (!end.child) {
+      return {.state = core::SlotState::Lost, .exit_code = {}, .cause = "nobody saw how it ended"};
+    }
+    const int code = end.child->code();
     if (end.told) {
       return {.state = core::SlotState::Lost, .exit_code = code, .cause = "stopped by a signal"};
     }

@@ -1,5 +1,4 @@
 // stint once KEY -- CMD
-#include <sys/wait.h>
 
 #include <array>
 
@@ -103,15 +102,16 @@ class Once {
     return Error{Code::Lost, "the lease was lost before anything was started"};
   }
 
-  // What was ended for us, or lost, has no known end: it stays started.
+  // What was ended for us, or lost, or not seen, has no known end: it stays started.
   void finish(const holder::Taken& taken, const holder::RunEnd& end) {
     int code = 0;
     if (end.how == holder::RunEnd::How::NotExecuted) {
       code = kNotExecutable;
-    } else if (end.how != holder::RunEnd::How::Exited || end.told || WIFSIGNALED(end.wait_status)) {
+    } else if (end.how != holder::RunEnd::How::Exited || end.told || !end.child ||
+               end.child->signal() != 0) {
       return;
     } else {
-      code = WEXITSTATUS(end.wait_status);
+      code = end.child->code();
     }
     const auto [ended, unsure] = api::tell_until_heard<api::StepAnswer>(
         retelling(session_, signals_, quoted(key_), work_.request.terms.ttl, end.told.has_value()),

@@ -1,7 +1,5 @@
 #include "cli/run_work.h"
 
-#include <sys/wait.h>
-
 #include <cerrno>
 #include <cstring>
 
@@ -88,8 +86,8 @@ int exit_of(Session& session, const holder::RunRequest& request, const holder::R
     case holder::RunEnd::How::Stalled: return report_loss(session, end);
     case holder::RunEnd::How::Unguarded: return kFailed;
   }
-  if (WIFSIGNALED(end.wait_status)) return kSignalled + WTERMSIG(end.wait_status);
-  return WEXITSTATUS(end.wait_status);
+  if (end.child) return end.child->code();
+  return session.fail({Code::UnknownOutcome, "the command ran, and nobody saw how it ended"});
 }
 
 Result<holder::RunAnswer> do_work(Session& session, os::Signals& signals, app::Opened& opened,

@@ -49,6 +49,9 @@ class Session {
   // The result of a verb: an object, or words.
   int done(const std::vector<api::JsonField>& fields, std::string_view words);
   int nothing(std::string_view what);  // there is none of it: exit 3
+  // What was done, if the result cannot be printed. No secrets.
+  void did(std::string words) { did_ = std::move(words); }
+  int unwritten();
   int fail(const Error& error, const api::Lease* lease = nullptr, std::string_view cause = {});
   void complain(const std::string& document) const;  // JSON, to stderr
   // `option`: by which this command waits; empty: it has none.
@@ -77,6 +80,7 @@ class Session {
   std::optional<app::JobsStore> jobs_store_;
   std::optional<app::Settings> settings_;
   std::unique_ptr<app::Opened> opened_;
+  std::string did_;
 };
 
 // "held by host-a:4711 for another 18 s ..."

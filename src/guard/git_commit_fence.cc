@@ -62,7 +62,7 @@ Result<PushEnd> push_branch(const Git& git, const BranchPlace& place, const std:
   }
   out.talk = std::move(end->talk);
   out.fate =
-      fate_of_push(end->exit_code, parse_porcelain(end->out), out.talk, place.branch, &out.why);
+      fate_of_push(end->how.code(), parse_porcelain(end->out), out.talk, place.branch, &out.why);
   const GitRemote remote(git, {.remote = place.remote,
                                .url = place.url,
                                .ref = place.branch,

@@ -26,7 +26,7 @@ std::optional<CheckLine> git_carries(const std::string& parent, const std::strin
   if (!in_work_tree(parent)) return std::nullopt;
   const auto end = os::run_program({.argv = {"git", "-C", parent, "check-ignore", "-q", fence},
                                     .environment = {"PATH=/usr/local/bin:/usr/bin:/bin"}});
-  if (end && end->exit_code == 0) return std::nullopt;
+  if (end && end->how.good()) return std::nullopt;
   return CheckLine{Level::Warn,
                    "git would carry the fence files: they are not in .git/info/exclude, where the "
                    "first write puts them if it may. Add the line '.*.fence.[0-9]*' there or to "

@@ -172,7 +172,7 @@ void Supervisor::on_tree() {
     end_.how = RunEnd::How::NotExecuted;
     end_.exec_error = news.exec_error;
   }
-  if (news.exited) end_.wait_status = news.wait_status;
+  if (news.end) end_.child = news.end;
   const bool unguarded = news.guardian_gone && phase_ == Phase::Running;
   if (unguarded) {
     request_.say("the guardian process was killed: stopping the work");

@@ -86,10 +86,8 @@ Outcome<WrittenTarget, Refusal> outcome_of(const lib::ClientState& client, const
 }
 
 Outcome<Acted, Refusal> earlier_result(const std::optional<api::Act>& act) {
-  if (act && act->result_token) {
-    return Acted{.result = act->exit_code.value_or(0),
-                 .already = true,
-                 .token = act->result_token->number()};
+  if (act && act->result_token && act->exit_code) {
+    return Acted{.result = *act->exit_code, .already = true, .token = act->result_token->number()};
   }
   return Error{Code::UnknownOutcome,
                "this key was begun before with this token, and there is no result: whether it took "

@@ -145,7 +145,7 @@ class Guardian {
     while (true) {
       int status = 0;
       const pid_t pid = ::waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED);
-      if (pid == 0) break;
+      if (pid == 0 || (pid < 0 && errno != ECHILD)) break;
       if (pid < 0) {
         page_.empty = 1;
         tell();

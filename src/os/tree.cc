@@ -105,7 +105,7 @@ Tree::News Tree::look() {
   news.suspended = foreground_ && shared_->stopped != 0;
   if (shared_->exited != 0) child_status_ = shared_->wait_status;
   news.exited = child_status_.has_value();
-  news.wait_status = child_status_.value_or(0);
+  if (child_status_) news.end = End::of(*child_status_);
   if (shared_->empty != 0) news.empty = true;
   news.overdue = shared_->overdue != 0;
   news.guardian_gone = guardian_gone_ && !dismissed_ && shared_->empty == 0;

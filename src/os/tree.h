@@ -24,6 +24,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "os/cgroup.h"
+#include "os/ended.h"
 #include "os/fd.h"
 
 namespace stint::os {
@@ -52,7 +53,7 @@ class Tree {
 
   struct News {
     bool exited = false;     // the child itself
-    int wait_status = 0;     // of the child
+    std::optional<End> end;  // of the child, if it was seen
     int exec_error = 0;      // errno: it could not be executed
     bool suspended = false;  // stopped from the terminal (Ctrl-Z)
     bool empty = false;      // no process of the tree is alive

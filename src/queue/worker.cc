@@ -1,7 +1,6 @@
 #include "queue/worker.h"
 
 #include <signal.h>
-#include <sys/wait.h>
 
 #include <algorithm>
 
@@ -307,14 +306,10 @@ class Worker {
     return true;
   }
 
-  static std::string why_of(int status) {
-    if (WIFSIGNALED(status)) return cat("killed by signal ", WTERMSIG(status));
-    return cat("exit code ", WEXITSTATUS(status));
-  }
-
   // A late word counts until somebody else claims the item, and nobody does before the claim has
   // run out.
-  api::Told<api::ItemAnswer> tell_end(const api::ItemRef& ref, int code, int wait_status) {
+  api::Told<api::ItemAnswer> tell_end(const api::ItemRef& ref, int code,
+                                      const std::optional<os::End>& end) {
     const api::Retelling how{
         .clock = clock_,
         .until = clock_.mono() + granted_,
@@ -326,7 +321,7 @@ class Worker {
     return api::tell_until_heard<api::ItemAnswer>(how, [&]() -> Result<api::ItemAnswer> {
       if (code == 0) return queue_.complete({.ref = ref, .result = std::nullopt, .then = {}});
       if (code == kLater) return queue_.fail(ref, "later (exit code 75)", Millis(0));
-      return queue_.fail(ref, why_of(wait_status), std::nullopt);
+      return queue_.fail(ref, os::how_it_ended(end), std::nullopt);
     });
   }
 
@@ -369,17 +364,17 @@ class Worker {
                why.empty() ? "" : ": ", why));
       return;
     }
-    const bool good = end.how == How::Exited && WIFEXITED(end.wait_status);
-    const int code = good ? WEXITSTATUS(end.wait_status) : -1;
+    const bool by_itself = end.how == How::Exited && end.child && end.child->signal() == 0;
+    const int code = by_itself ? end.child->code() : -1;
     if (spoke_for_itself(ref)) {
       ++end_.completed;
       if (code != 0) {
-        tell(cat(ref.id.text(), ": it had completed itself; ", why_of(end.wait_status),
+        tell(cat(ref.id.text(), ": it had completed itself; ", os::how_it_ended(end.child),
                  " changes nothing"));
       }
       return;
     }
-    const auto [answer, unsure] = tell_end(ref, code, end.wait_status);
+    const auto [answer, unsure] = tell_end(ref, code, end.child);
     if (!answer) {
       ++end_.lost;
       tell(cat(ref.id.text(), ": its end could not be told: ", answer.error().message));
