@@ -9,6 +9,8 @@
 //  - the supervisor is stopped: the guardian kills the tree at `kill_at`, then the supervisor;
 //  - the guardian dies: the kernel kills the child, and the supervisor ends the rest;
 //  - the guardian is stopped: the supervisor acts alone.                                         G7
+// Where the tree cannot be walked over (descendants.h) only the guardian can signal it: the
+// supervisor asks it to, and ends it if it does not; then all that it had is the supervisor's.
 //
 // Not thread-safe, but for set_kill_at().
 #pragma once
@@ -86,16 +88,24 @@ class Tree {
   struct Shared;
   Tree() = default;
   void reap_own(News& news);
+  std::size_t signal_work(int signal) const;
+  std::size_t signal_orphans(int signal) const;
+  void ask_guardian(int signal) const;
+  bool guardian_is_deaf();
+  // By its number, if that is a number here.
+  pid_t child() const;
   Status fork_guardian(const TreeOptions& options);
 
   Shared* shared_ = nullptr;
   Fd alive_;             // held open as long as we live
   EventFd event_{Fd()};  // the guardian has news
-  Fd guardian_exit_;     // pidfd
   pid_t guardian_ = 0;
   bool guardian_gone_ = false;
   bool dismissed_ = false;
   bool foreground_ = false;
+  bool adopts_ = false;           // we are a subreaper
+  int unanswered_ = 0;            // rounds since the guardian was asked in vain
+  std::vector<pid_t> strangers_;  // children that we had before: they are not of the tree
   std::optional<Cgroup> group_;
   mutable std::optional<int> child_status_;
 };
