@@ -134,12 +134,29 @@ pid_t newest_number() {
   return std::max(probe, 0);
 }
 
-std::vector<pid_t> own_between(pid_t from, pid_t to, const std::vector<pid_t>& spared) {
+// The greatest number that there can be (PID_MAX_LIMIT).
+constexpr pid_t kMostPid = 4'194'304;
+
+// Without /proc nobody lists them, but the kernel knows of each number whether it is a child of
+// ours.
+std::vector<pid_t> own_between(pid_t from, pid_t to) {
   std::vector<pid_t> found;
   for (pid_t pid = from; pid <= to; ++pid) {
-    const bool ours = ask_of_child(P_PID, pid, WEXITED).has_value();
-    if (ours && std::ranges::find(spared, pid) == spared.end()) found.push_back(pid);
+    if (ask_of_child(P_PID, pid, WEXITED)) found.push_back(pid);
   }
+  return found;
+}
+
+// Numbers are given out upwards: what is ours came after us, and before the newest. If there was no
+// room any more they began anew from below. The first that are found will do.
+std::vector<pid_t> own_by_number() {
+  constexpr pid_t kBlock = 16'384;
+  const pid_t self = ::getpid();
+  const pid_t newest = newest_number();
+  auto found = own_between(newest > self ? self + 1 : 1, newest);
+  for (pid_t from = self + 1; found.empty() && from <= kMostPid; from += kBlock)
+    found = own_between(from, std::min(from + kBlock - 1, kMostPid));
+  if (found.empty()) found = own_between(1, self);
   return found;
 }
 
@@ -168,22 +185,20 @@ bool stands_still(pid_t child) { return ask_of_child(P_PID, child, WSTOPPED) == 
 
 bool has_children() { return ask_of_child(P_ALL, 0, WEXITED).has_value(); }
 
-// Without /proc nobody lists them, but the kernel knows of each number whether it is a child of
-// ours. Numbers are given out upwards: what is ours came after us, and before the newest.
-std::vector<pid_t> own_children(const std::vector<pid_t>& spared) {
-  constexpr pid_t kMost = 4'194'304;  // the kernel's PID_MAX_LIMIT
+std::vector<pid_t> own_children() {
   if (!has_children()) return {};
-  const pid_t self = ::getpid();
-  const pid_t newest = newest_number();
-  const auto found = own_between(newest > self ? self + 1 : 1, newest, spared);
-  // They began anew from below meanwhile, or somebody chose one.
-  return found.empty() ? own_between(1, kMost, spared) : found;
+  if (look_at_proc() != Proc::Ours) return own_by_number();
+  std::vector<pid_t> found;
+  const auto all = all_processes();
+  const auto [first, last] = all.equal_range(::getpid());
+  for (auto at = first; at != last; ++at) found.push_back(at->second.pid);
+  return found;
 }
 
 std::size_t signal_own_children(int signal, const std::vector<pid_t>& spared) {
   std::size_t living = 0;
-  for (const pid_t child : own_children(spared)) {
-    if (!lives(child)) continue;
+  for (const pid_t child : own_children()) {
+    if (std::ranges::find(spared, child) != spared.end() || !lives(child)) continue;
     ++living;
     ::kill(child, signal);
   }

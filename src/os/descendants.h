@@ -26,10 +26,10 @@ std::size_t signal_descendants(pid_t root, int signal);
 // "4711 (name, state D)" for messages. Only where can_walk().
 std::string describe_living(pid_t root);
 
-// Our own children but for `spared`, alive or not. At least one of them, if there are any: whoever
-// ends those and asks again misses none.
-std::vector<pid_t> own_children(const std::vector<pid_t>& spared);
-// Sends the signal to those of them that live. Returns how many it saw.
+// Our own children, alive or not. All, where /proc is ours; elsewhere at least one, if there are
+// any: whoever ends those and asks again misses none.
+std::vector<pid_t> own_children();
+// Sends the signal to those of them that live, but to none of `spared`. Returns how many it saw.
 std::size_t signal_own_children(int signal, const std::vector<pid_t>& spared);
 
 // Whether it is a child of ours and lives. The kernel says so, not /proc.

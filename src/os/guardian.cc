@@ -196,7 +196,7 @@ class Guardian {
       return;
     }
     const pid_t child = page_.exited == 0 ? page_.child.load() : 0;
-    const bool grouped = child > 0 && ::getpgid(child) == child && signal != SIGKILL;
+    const bool grouped = child > 0 && ::getpgid(child) == child;
     if (grouped) ::kill(-child, signal);
     signal_own_children(signal, grouped ? std::vector{child} : std::vector<pid_t>{});
   }

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <new>
@@ -39,7 +40,8 @@ Result<std::unique_ptr<Tree>> Tree::start(const TreeOptions& options) {
   tree->set_kill_at(options.kill_at);
   tree->foreground_ = ::isatty(STDIN_FILENO) != 0 && ::tcgetpgrp(STDIN_FILENO) == ::getpgrp();
   tree->adopts_ = become_subreaper();
-  if (has_children()) tree->strangers_ = own_children({});
+  tree->mixed_ = has_children();
+  if (tree->mixed_ && look_at_proc() == Proc::Ours) tree->strangers_ = own_children();
   if (auto forked = tree->fork_guardian(options); !forked) return forked.error();
   return tree;
 }
@@ -95,9 +97,16 @@ void Tree::reap_own(News& news) {
     if (pid == child()) child_status_ = status;
   }
   if (!guardian_gone_) return;
-  news.empty = strangers_.empty() ? !has_children() : own_children(strangers_).empty();
+  news.empty = !has_children() || only_strangers();
   // Whose parent dies is nobody's then.
   if (!adopts_ && group_ && group_->populated()) news.empty = false;
+}
+
+bool Tree::only_strangers() const {
+  if (strangers_.empty() || look_at_proc() != Proc::Ours) return false;
+  return std::ranges::all_of(own_children(), [&](pid_t child) {
+    return std::ranges::find(strangers_, child) != strangers_.end();
+  });
 }
 
 Tree::News Tree::look() {
@@ -134,9 +143,11 @@ std::size_t Tree::signal_work(int signal) const {
   return 1;
 }
 
-// What the guardian left: below us now, and beside the strangers.
+// What the guardian left: below us now, and beside the strangers. Nobody is harmed by mistake:
+// where they are one mixture, those of the work are left to the guards.
 std::size_t Tree::signal_orphans(int signal) const {
-  if (strangers_.empty() && can_walk()) return signal_descendants(::getpid(), signal);
+  if (!mixed_ && can_walk()) return signal_descendants(::getpid(), signal);
+  if (mixed_ && look_at_proc() != Proc::Ours) return has_children() ? 1 : 0;
   return signal_own_children(signal, strangers_);
 }
 
@@ -146,18 +157,20 @@ void Tree::ask_guardian(int signal) const {
   ::kill(guardian_, SIGCHLD);  // our child, and not reaped
 }
 
-// Asked to kill, and it does not.
-bool Tree::guardian_is_deaf() {
+// It is asked to kill; if it is stopped it is woken for that. One that does not do so all the same
+// is in the way.
+void Tree::press_guardian() {
   const bool waits = (shared_->asked >> SIGKILL & 1U) != 0;
   unanswered_ = waits ? unanswered_ + 1 : 0;
-  return guardian_stopped() || unanswered_ > kMostUnanswered;
+  if (guardian_stopped()) ::kill(guardian_, SIGCONT);
+  if (unanswered_ > kMostUnanswered && !mixed_) dismiss_guardian();
 }
 
 void Tree::signal_all(int signal) const { signal_work(signal); }
 
 bool Tree::kill_round() {
   if (group_) group_->kill_all();
-  if (!guardian_gone_ && guardian_is_deaf() && !can_walk()) dismiss_guardian();
+  if (!guardian_gone_ && !can_walk()) press_guardian();
   return signal_work(SIGKILL) == 0;
 }
 

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -13,11 +14,14 @@ namespace stint::test {
 
 struct Place {
   std::string name;
+  bool proc_is_ours = true;
   std::vector<std::string> options = {};  // of `player confine`
   std::vector<std::string> before = {};   // what the command line begins with (bwrap, unshare)
   bool root_of_its_own = false;           // the program, its libraries and the player, nothing else
   bool others = false;                    // what is in it must be readable for other users
 };
+
+inline void PrintTo(const Place& place, std::ostream* out) { *out << place.name; }
 
 struct Report {
   int exit_code = -1;
