@@ -146,7 +146,7 @@ $f$;
 -- none above it has no such trigger, which would cost something with each row: where the guard is
 -- not told when it gets one, the server refuses that, because of a trigger that never fires. Row
 -- triggers have names of their own: a partition may have been protected by itself.
-CREATE OR REPLACE FUNCTION stint.protect(target regclass, resource text)
+CREATE OR REPLACE FUNCTION stint.cover(target regclass, resource text)
 RETURNS integer LANGUAGE plpgsql AS $f$
 #variable_conflict use_variable
 DECLARE
@@ -195,6 +195,16 @@ BEGIN
   RETURN made;
 END $f$;
 
+-- Who makes a part of it meanwhile is waited for, or waits, and finds it protected.
+CREATE OR REPLACE FUNCTION stint.protect(target regclass, resource text)
+RETURNS integer LANGUAGE plpgsql AS $f$
+BEGIN
+  IF EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.oid = target AND c.relkind IN ('r', 'p')) THEN
+    EXECUTE format('LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE', target);
+  END IF;
+  RETURN stint.cover(target, resource);
+END $f$;
+
 -- After each definition of a table, as the event trigger that install() makes where it may. What
 -- has become a part of a protected tree is protected; what cannot be is refused.
 CREATE OR REPLACE FUNCTION stint.follow() RETURNS event_trigger
@@ -210,7 +220,7 @@ BEGIN
   FOR g IN SELECT DISTINCT o.whole, o.resource FROM stint.gaps() o
             WHERE o.member = ANY (tables) OR EXISTS (SELECT FROM pg_inherits i
               WHERE i.inhrelid = o.member AND i.inhparent = ANY (tables)) LOOP
-    PERFORM stint.protect(g.whole, g.resource);
+    PERFORM stint.cover(g.whole, g.resource);
   END LOOP;
 END $f$;
 
@@ -295,7 +305,7 @@ END $f$;
 const char* const kGuardRemoval = R"sql(
 DROP EVENT TRIGGER IF EXISTS stint_guard_follow;
 DROP FUNCTION IF EXISTS stint.store_is_here(), stint.problems(), stint.unprotect(regclass), stint.follow(),
-  stint.protect(regclass, text), stint.gaps(), stint.follows(),
+  stint.protect(regclass, text), stint.cover(regclass, text), stint.gaps(), stint.follows(),
   stint.protections(), stint.family(regclass), stint.require_token(),
   stint.announce_seal(text, bigint, text, bigint, boolean, text[], boolean, text, text),
   stint.seal(text, bigint, text, bigint, boolean, text[], boolean, text, text),
