@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kMostResources = 16;
 
-constexpr std::array<Option, 16> kRunOptions = {{
+constexpr std::array<Option, 17> kRunOptions = {{
     {"--ttl", "D", "how long a grant or renewal lasts (default 90s); renewed every third of it"},
     {"--on-held", "WHAT", "when another holds it: skip (default), wait[=30s], retry[=5s], fail"},
     {"--or", "OTHER", "if held, take this one instead; the first free one wins", true},
@@ -36,6 +36,7 @@ constexpr std::array<Option, 16> kRunOptions = {{
      true},
     {"--no-seal", "", "do not seal again what earlier runs have sealed"},
     {"--no-store-env", "", "do not tell the command where the store is"},
+    {"--unsafe-tree", "", "run it also where what it starts cannot be ended for certain"},
 }};
 
 constexpr std::array<std::string_view, 5> kRunExamples = {
@@ -149,6 +150,7 @@ Result<holder::RunRequest> parse_run(Session& session) {
   request.owner = *owner;
   request.command = words.command();
   request.restart = words.has("--restart");
+  request.unsafe_tree = words.has("--unsafe-tree");
   request.on_lost = words.value("--on-lost").value_or("");
   request.note = words.value("--note").value_or(default_note(request.command.front()));
   if (request.note.size() > api::kMostNoteBytes || !is_utf8(request.note) ||

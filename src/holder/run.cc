@@ -24,6 +24,7 @@ class Run {
         hooks_(hooks) {}
 
   Result<RunAnswer> go() {
+    if (auto seen = check_sight(request_.unsafe_tree, hooks_.say); !seen) return seen.error();
     while (true) {
       auto answer = once();
       if (!answer || !request_.restart || !lost(answer->end.how)) return answer;

@@ -9,6 +9,7 @@
 #include "os/clock.h"
 #include "os/errand.h"
 #include "os/pause.h"
+#include "os/sandbox.h"
 
 namespace stint::holder {
 namespace {
@@ -25,6 +26,24 @@ constexpr Millis kKillPatience{5000};
 constexpr Millis kLongestLostGrace{1000};
 
 }  // namespace
+
+Status check_sight(bool unsafe_tree, const std::function<void(const std::string&)>& say) {
+  const os::Sight sight = os::sight_of_trees();
+  if (sight == os::Sight::Whole) return {};
+  if (sight == os::Sight::Top) {
+    say("/proc does not show our processes: the work is ended from its first process down, and "
+        "what detaches itself gets no SIGTERM before its SIGKILL");
+    return {};
+  }
+  constexpr std::string_view kWhy =
+      "what the work starts cannot be seen here and could outlive the lease (no /proc of our own, "
+      "no cgroup, no subreaper)";
+  if (!unsafe_tree) {
+    return Error{Code::Failed, cat(kWhy, ": nothing was started; stint run --unsafe-tree goes on")};
+  }
+  say(cat(kWhy, ": going on all the same (--unsafe-tree)"));
+  return {};
+}
 
 Supervisor::Supervisor(api::Leases& leases, const Clock& clock, os::Signals& signals,
                        Keeper& keeper, const SuperviseRequest& request,
@@ -285,11 +304,13 @@ void Supervisor::on_time() {
   // become ours, and with them the child's exit status.
   if (tree_->guardian_stopped() && tree_->survivors().empty()) tree_->dismiss_guardian();
   if (phase_ != Phase::Killing) return;
-  const bool empty = tree_->kill_round();
-  if (!empty && now >= give_up_at_) {
-    end_.survivors = tree_->survivors();
-    done_ = !end_.survivors.empty();
-  }
+  tree_->kill_round();
+  if (now < give_up_at_) return;
+  end_.survivors = tree_->survivors();
+  // The kernel says that there is one, and yet /proc shows none: another user's, under hidepid.
+  if (end_.survivors.empty() && now >= give_up_at_ + kKillPatience)
+    end_.survivors = "processes that cannot be seen here";
+  done_ = !end_.survivors.empty();
 }
 
 }  // namespace stint::holder

@@ -73,6 +73,11 @@ bool cgroup_usable() {
   return group.has_value();
 }
 
+Sight sight_of_trees() {
+  if (proc_at_a_glance() == Proc::Ours) return Sight::Whole;
+  return become_subreaper() || cgroup_usable() ? Sight::Top : Sight::None;
+}
+
 Sandbox look_at_sandbox() {
   return {.proc = look_at_proc(),
           .pidfd = pidfd_usable(),

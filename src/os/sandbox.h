@@ -29,6 +29,14 @@ bool become_subreaper();
 // Makes a cgroup (v2) of our own, and removes it: milliseconds.
 bool cgroup_usable();
 
+// How much of a tree of processes can be seen, to end it. Where /proc is ours: one readlink.
+enum class Sight {
+  Whole,
+  Top,   // our own children alone, as often as we look; orphans become such (or are in a cgroup)
+  None,  // who detaches itself is lost
+};
+Sight sight_of_trees();
+
 struct Sandbox {
   Proc proc = Proc::Missing;
   bool pidfd = false;
