@@ -37,6 +37,7 @@ std::vector<Place> places() {
        .proc_is_ours = false,
        .options = {"--no-cgroup", "--no-fork"}},
       {.name = "Nobody", .options = {"--nobody"}, .others = true},
+      {.name = "NobodyHidden", .options = {"--nobody", "--hidepid"}, .others = true},
       {.name = "Everything", .options = {"--everything"}},
       {.name = "EverythingNoCgroup", .options = {"--everything", "--no-cgroup"}},
       {.name = "Chroot",
@@ -194,6 +195,22 @@ TEST(Blind, ACgroupEndsWhatNobodyAdopts) {
   confined.take_store_away();
   EXPECT_TRUE(confined.work_ends(kTtl)) << confined.err();
   expect_report(confined, 75);
+}
+
+// A process of root's, which a plain user can neither see there nor kill.
+TEST(Hidden, WhatCannotBeSeenDeadKeepsTheLease) {
+  Place place{.name = "", .options = {"--nobody", "--hidepid"}, .others = true};
+  place.setuid = true;
+  Confined confined(place, {"root"});
+  READY(confined);
+  confined.take_store_away();
+  const auto report = confined.report(Millis(30'000));
+  ASSERT_TRUE(report) << "run does not end: " << confined.err();
+  EXPECT_EQ(report->exit_code, 75) << confined.err();
+  EXPECT_NE(confined.err().find("could not be killed: processes that cannot be seen here"),
+            std::string::npos)
+      << confined.err();
+  EXPECT_TRUE(confined.work_alive());
 }
 
 // It is said before the work starts.

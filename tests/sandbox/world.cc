@@ -57,6 +57,7 @@ Confined::Confined(const Place& place, const std::vector<std::string>& kinds,
     for (const std::string& path : {dir_.path(), data_, data_ + "/state"})
       ::chmod(path.c_str(), 0777);
   }
+  if (place.setuid) ::chmod(player.c_str(), 04755);
   const std::string fifo = data_ + "/alive";
   EXPECT_EQ(::mkfifo(fifo.c_str(), 0666), 0);
   ::chmod(fifo.c_str(), 0666);

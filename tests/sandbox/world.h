@@ -18,6 +18,7 @@ struct Place {
   std::vector<std::string> options = {};  // of `player confine`
   std::vector<std::string> before = {};   // what the command line begins with (bwrap, unshare)
   bool root_of_its_own = false;           // the program, its libraries and the player, nothing else
+  bool setuid = false;                    // the player is root's, whoever starts it
   bool others = false;                    // what is in it must be readable for other users
 };
 
