@@ -98,7 +98,7 @@ void Tree::reap_own(News& news) {
   }
   if (!guardian_gone_) return;
   news.empty = !has_children() || only_strangers();
-  // Whose parent dies is nobody's then.
+  // An orphan is nobody's then.
   if (!adopts_ && group_ && group_->populated()) news.empty = false;
 }
 
@@ -143,7 +143,7 @@ std::size_t Tree::signal_work(int signal) const {
   return 1;
 }
 
-// What the guardian left: below us now, and beside the strangers. Nobody is harmed by mistake:
+// Orphans of the guardian: below us now, and beside the strangers. Nobody is harmed by mistake:
 // where they are one mixture, those of the work are left to the guards.
 std::size_t Tree::signal_orphans(int signal) const {
   if (!mixed_ && can_walk()) return signal_descendants(::getpid(), signal);
@@ -157,8 +157,8 @@ void Tree::ask_guardian(int signal) const {
   ::kill(guardian_, SIGCHLD);  // our child, and not reaped
 }
 
-// It is asked to kill; if it is stopped it is woken for that. One that does not do so all the same
-// is in the way.
+// It is asked to kill; if it is stopped it is woken for that. A guardian that does not do so all
+// the same is in the way.
 void Tree::press_guardian() {
   const bool waits = (shared_->asked >> SIGKILL & 1U) != 0;
   unanswered_ = waits ? unanswered_ + 1 : 0;

@@ -1,4 +1,5 @@
-// What the plays of tests/sandbox start, linked statically so that it runs in an empty root:
+// The program that the plays of tests/sandbox start, linked statically so that it runs in an empty
+// root:
 //
 //   player work FIFO KIND...          processes that ignore every polite signal; each says its KIND
 //   player confine OPTION... -- CMD   runs CMD in a sandbox, with bystanders beside it

@@ -140,7 +140,7 @@ TEST_P(Sandboxes, WhatACommandLeavesBehindEndsWithIt) {
   EXPECT_FALSE(confined.work_alive());
 }
 
-// What was the supervisor's child before it began is not of the tree. Where nobody can tell them
+// A child that the supervisor had before it began is not of the tree. Where nobody can tell them
 // apart, and the guardian is gone, it is the work that lives: nothing is released.
 TEST_P(Sandboxes, ChildrenThatTheProgramCameWithAreNotTheWork) {
   Place place = GetParam();
@@ -188,7 +188,7 @@ TEST(Blind, UnsafeTreeGoesOn) {
   expect_report(confined, 75);
 }
 
-// Who is in a cgroup is seen there.
+// A process in a cgroup is seen there.
 TEST(Blind, ACgroupEndsWhatNobodyAdopts) {
   Confined confined({.name = "", .options = {"--no-proc", "--refuse", "subreaper"}}, kKinds);
   READY(confined);
