@@ -209,6 +209,7 @@ class Guardian {
   }
 
   void kill_round() const {
+    page_.asked = 0;  // this is more
     if (duty_.group != nullptr) duty_.group->kill_all();
     signal_work(SIGKILL);
   }

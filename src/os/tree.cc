@@ -25,6 +25,18 @@ constexpr Millis kStartPatience{1000};
 constexpr Millis kStartRound{1};
 // A guardian that is asked to kill does so within one; this is for a machine that is busy.
 constexpr int kMostUnanswered = 8;
+constexpr int kLeavingRounds = 50;
+
+// The guardian of the tree before has seen it empty, and is on its way out.
+std::atomic<pid_t> leaving_guardian = 0;
+
+void see_off_guardian() {
+  const pid_t guardian = leaving_guardian.exchange(0);
+  for (int i = 0; guardian > 0 && i < kLeavingRounds; ++i) {
+    if (::waitpid(guardian, nullptr, WNOHANG) != 0) return;
+    pause_for(kStartRound);
+  }
+}
 
 }  // namespace
 
@@ -40,6 +52,7 @@ Result<std::unique_ptr<Tree>> Tree::start(const TreeOptions& options) {
   tree->set_kill_at(options.kill_at);
   tree->foreground_ = ::isatty(STDIN_FILENO) != 0 && ::tcgetpgrp(STDIN_FILENO) == ::getpgrp();
   tree->adopts_ = become_subreaper();
+  see_off_guardian();
   tree->mixed_ = has_children();
   if (tree->mixed_ && look_at_proc() == Proc::Ours) tree->strangers_ = own_children();
   if (auto forked = tree->fork_guardian(options); !forked) return forked.error();
@@ -75,6 +88,7 @@ Status Tree::fork_guardian(const TreeOptions& options) {
 Tree::~Tree() {
   if (shared_ == nullptr) return;
   shared_->finished = 1;
+  if (shared_->empty != 0 && !guardian_gone_) leaving_guardian = guardian_;
   alive_.reset();
   if (group_) group_->remove();
   ::munmap(shared_, sizeof(Shared));

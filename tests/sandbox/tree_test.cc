@@ -222,6 +222,20 @@ TEST(TopOnly, IsSaidInOneLine) {
       << confined.err();
 }
 
+// The guardian before it was the supervisor's child too, and is no stranger.
+TEST(TopOnly, ASecondTreeIsWatchedAsTheFirst) {
+  Confined confined({.name = "", .options = {"--no-cgroup", "--no-proc"}}, kKinds,
+                    {"--ttl", "2s", "--restart"});
+  READY(confined);
+  confined.take_store_away();
+  EXPECT_TRUE(confined.work_ends(kTtl)) << confined.err();
+  confined.bring_store_back();
+  ASSERT_TRUE(confined.working_again()) << confined.err();
+  ::kill(confined.guardian(), SIGKILL);
+  EXPECT_TRUE(confined.work_ends(Millis(1000))) << confined.err();
+  ASSERT_TRUE(confined.report()) << "run does not end: " << confined.err();
+}
+
 // A guardian that is stopped whenever it is woken cannot do what it is asked to.
 TEST(TopOnly, AGuardianThatStandsInTheWayIsEnded) {
   Confined confined({.name = "", .options = {"--no-cgroup", "--no-proc"}}, kKinds);

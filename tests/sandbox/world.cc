@@ -129,6 +129,15 @@ void Confined::take_store_away() {
   ASSERT_EQ(::rename((data_ + "/state/stint").c_str(), (data_ + "/away").c_str()), 0);
 }
 
+void Confined::bring_store_back() {
+  ASSERT_EQ(::rename((data_ + "/away").c_str(), (data_ + "/state/stint").c_str()), 0);
+}
+
+bool Confined::working_again() {
+  said_.clear();
+  return working();
+}
+
 std::optional<Report> Confined::report(Millis within) {
   Report out;
   const auto told = [&] {

@@ -49,6 +49,9 @@ class Confined {
   }
   // The store is out of reach: the lease runs out.
   void take_store_away();
+  void bring_store_back();
+  // After a restart: as working(), of the second start.
+  bool working_again();
   // Empty: `stint run` does not end.
   std::optional<Report> report(Millis within = Millis(20'000));
   std::string err() const { return child_->err(); }
