@@ -38,5 +38,31 @@ TEST(WithoutProc, NoLeaseIsProlongedUnasked) {
   }
 }
 
+TEST(DoctorHere, SaysWhatTheSandboxOffersAndOpensNoStore) {
+  const Stint stint;
+  const Finished plain = stint({"doctor", "--here", "--store", "postgres://nobody@127.0.0.1:1/x"});
+  EXPECT_EQ(plain.exit_code, 0) << plain.err;
+  for (const char* check : {"proc", "cgroup", "pidfd", "subreaper", "clock", "state", "folder"}) {
+    EXPECT_EQ(count_lines(plain.out, cat(" ", check, " ")), 1) << check << " in\n" << plain.out;
+  }
+  EXPECT_EQ(count_lines(plain.out), 7) << plain.out;
+  const std::string boot = read_text("/proc/sys/kernel/random/boot_id");
+  EXPECT_NE(plain.out.find(boot.substr(0, 36)), std::string::npos) << plain.out;
+  const Finished json = stint({"doctor", "--here", "--json"});
+  EXPECT_NE(json.out.find("{\"check\":\"proc\",\"level\":\"ok\""), std::string::npos) << json.out;
+  EXPECT_EQ(read_text(stint.database()), "") << "no store was made";
+}
+
+TEST(DoctorHere, TellsWhatIsMissingWithoutProc) {
+  if (const std::string why = cannot_hide_proc(); !why.empty()) GTEST_SKIP() << why;
+  const Stint stint;
+  const Finished done = run(without_proc(stint.command({"doctor", "--here"})));
+  EXPECT_EQ(count_lines(done.out, "proc "), 1) << done.out;
+  EXPECT_EQ(count_lines(done.out, "/proc is missing"), 1) << done.out;
+  EXPECT_EQ(count_lines(done.out, "the boot has no name here"), 1) << done.out;
+  // No cgroup either: it is found by way of /proc.
+  EXPECT_EQ(done.exit_code, 1);
+}
+
 }  // namespace
 }  // namespace stint::test
