@@ -14,6 +14,9 @@ BANNED = [
     (r'\benviron\b', ('src/app/', 'src/os/'), 'only app/ reads the environment; os/ passes it on to programs'),
     (r'\bthrow\b', None, 'we throw nothing'),
     (r'\bFIXME\b|\bXXX\b', None, 'no FIXME on main'),
+    (r'\bwaitpid\(|\bWEXITSTATUS\b|\bWTERMSIG\b|\bWIF(EXITED|SIGNALED)\b',
+     ('src/os/ended.cc', 'src/os/launch.cc', 'src/os/guardian.cc', 'src/os/tree.cc'),
+     'only os/ended.h says how a child ended: an end that nobody saw is no 0'),
 ]
 problems = []
 files = subprocess.run(['git', 'ls-files', 'src', 'include', 'tests', 'bench', 'examples', 'tools'], cwd=root,

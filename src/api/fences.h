@@ -19,7 +19,7 @@
 namespace stint::api {
 
 // At most so many targets of one resource are remembered as sealed (and together at most one record
-// of the store, 4 KiB).
+// of the store, 4 KiB): the one that was sealed longest ago makes room.
 constexpr std::size_t kMostSealedTargets = 64;
 // The names of targets and keys are UTF-8 without control characters, at least one byte long.
 constexpr std::size_t kMostTargetBytes = 900;
@@ -28,6 +28,24 @@ constexpr std::size_t kMostKeyBytes = 256;
 
 // The target whose fence `stint admit NAME` raises.
 inline std::string admit_target(const std::string& name) { return "admit:" + name; }
+
+// One target that is remembered for a resource.
+struct SealedTarget {
+  std::string words;
+  bool stands = false;  // its fence stood once; else it is only about to be sealed
+  // Of its last seal or first write under a grant; of one that is about to be sealed: of that word.
+  // Zero and empty: not known.
+  Token token;
+  std::optional<WallTime> at = {};
+  Token first_token;  // under which it came on the list
+  std::optional<WallTime> since = {};
+};
+
+// Why a target is forgotten, and who says so: kept in the ledger.
+struct ForgetWord {
+  std::string why;
+  std::string by;
+};
 
 // What the store says of a resource's newest token, and of who has it: for the guard's decision
 // and for the words of its refusal.
@@ -42,6 +60,7 @@ struct TokenWord {
   // Those of them that are only about to be sealed. A fence that is missing though its target
   // stands in `sealed` and not here is to be refused like a torn one.
   std::vector<std::string> sealing = {};
+  std::vector<SealedTarget> targets = {};  // the same list, with what is known of each; sorted
 };
 
 // One use of `stint admit NAME --key K -- CMD`.
@@ -78,14 +97,19 @@ class Fences {
   // seal TARGET`: what transfer, revoke and the next holder seal.
   virtual Result<std::vector<std::string>> sealed(const ResourceName& resource) = 0;
   // Remembers targets BEFORE they are sealed (Sealing::Ahead), so that transfer and revoke find all
-  // that may be; again when their fences stand (Stands): from then on a missing one is an alarm.
-  // Refused takes back those that are only about to be sealed, and no others.
-  // Only for the resource's newest token (else Stale); again is no change. REQUIRES: all together
-  // at most kMostSealedTargets, else Code::Invalid.
+  // that may be; again when their fences stand (Stands): from then on a missing one is an alarm,
+  // and `show` tells the token of that seal. Refused strikes those that are only about to be
+  // sealed, by one word alone, and no others: what two said Ahead of stays.
+  // Only for the resource's newest token (else Stale); again is no change. One too many: the one
+  // that was sealed longest ago makes room (event target_forgotten). MadeAnew is Stands with an
+  // event, fence_made_anew. REQUIRES: `targets` at most
+  // kMostSealedTargets, else Code::Invalid.
   virtual Result<core::Verdict> remember(const core::Offer& offer,
                                          const std::vector<std::string>& targets) = 0;
-  // An operator's word that a target is no longer sealed for the resource.
-  virtual Status forget(const ResourceName& resource, const std::string& target) = 0;
+  // The word of somebody who may acquire the resource that a target is no longer sealed for it. The
+  // event target_forgotten goes with it.
+  virtual Status forget(const ResourceName& resource, const std::string& target,
+                        const ForgetWord& word) = 0;
 
   // Fences kept in the store, by the name of their target: compare and raise in one commit. G5
   virtual Result<FenceAnswer> admit(const std::string& target, const core::Offer& offer) = 0;

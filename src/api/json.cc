@@ -69,6 +69,21 @@ std::string to_json(const std::vector<Lease>& leases) {
   return out + "]";
 }
 
+std::string to_json(const std::vector<SealedTarget>& targets) {
+  std::string out = "[";
+  for (const SealedTarget& one : targets) {
+    JsonText row;
+    row.field("target", one.words);
+    row.truth("sealed", one.stands);
+    row.field("token", static_cast<std::int64_t>(one.token.number()));
+    put(row, "at_ms", one.at);
+    row.field("first_token", static_cast<std::int64_t>(one.first_token.number()));
+    put(row, "since_ms", one.since);
+    out += cat(out.size() > 1 ? "," : "", row.done());
+  }
+  return out + "]";
+}
+
 std::string to_json(const std::vector<PastGrant>& history) {
   json::array out;
   for (const PastGrant& past : history) {

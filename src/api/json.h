@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "api/events.h"
+#include "api/fences.h"
 #include "api/lease.h"
 #include "api/slots.h"
 #include "base/error.h"
@@ -25,6 +26,8 @@ void put_lease(JsonText& out, const Lease& lease);
 std::string to_json(const Lease& lease, const std::optional<Claim>& claim = std::nullopt);
 std::string to_json(const std::vector<Lease>& leases);
 std::string to_json(const std::vector<PastGrant>& history);
+// [{"target", "sealed", "token", "at_ms", "first_token", "since_ms"}]
+std::string to_json(const std::vector<SealedTarget>& targets);
 std::string to_json(const Event& event);
 std::string to_json(const std::vector<SlotView>& slots);
 // {"error": {"code", "message", ...}}; `lease`: who is in the way.

@@ -59,7 +59,7 @@ constexpr std::array kCauses = {
     core::Cause::None,      core::Cause::Expired,     core::Cause::Superseded,
     core::Cause::Released,  core::Cause::Transferred, core::Cause::Revoked,
     core::Cause::Stalled,   core::Cause::MaxHold,     core::Cause::Restored,
-    core::Cause::NotHolder, core::Cause::WrongToken};
+    core::Cause::NotHolder, core::Cause::WrongToken,  core::Cause::NeverIssued};
 constexpr std::array kVerdicts = {core::Verdict::Admitted,    core::Verdict::Done,
                                   core::Verdict::Stale,       core::Verdict::Used,
                                   core::Verdict::NeverIssued, core::Verdict::NeverGranted,
@@ -172,6 +172,31 @@ std::string to_json(const std::vector<std::string>& texts) {
   return out + "]";
 }
 
+namespace {
+
+std::vector<SealedTarget> read_targets(JsonFields& in, std::string_view name) {
+  std::vector<SealedTarget> out;
+  const JsonValue* value = in.find(name);
+  if (value == nullptr) return out;
+  if (value->if_list() == nullptr) {
+    in.fail(cat(name, " is not a list"));
+    return out;
+  }
+  for (const JsonValue& row : *value->if_list()) {
+    JsonFields of(row);
+    out.push_back({.words = of.text("target"),
+                   .stands = of.flag("sealed"),
+                   .token = of.token("token"),
+                   .at = of.moment("at_ms"),
+                   .first_token = of.token("first_token"),
+                   .since = of.moment("since_ms")});
+    if (auto ok = of.done(); !ok) in.fail(ok.error().message);
+  }
+  return out;
+}
+
+}  // namespace
+
 std::string to_json(const TokenWord& word) {
   std::vector<std::string> ancestors;
   for (const Generation& one : word.issued.ancestors) ancestors.push_back(one.hex());
@@ -183,7 +208,8 @@ std::string to_json(const TokenWord& word) {
       ",\"owner\":", json_quoted(word.owner.text()),
       ",\"claim_hash\":", json_quoted(word.claim.hex()), ",\"live\":", truth(word.live),
       ",\"remaining_ms\":", word.remaining ? cat(word.remaining->count()) : std::string("null"),
-      ",\"sealed\":", to_json(word.sealed), ",\"sealing\":", to_json(word.sealing), "}");
+      ",\"sealed\":", to_json(word.sealed), ",\"sealing\":", to_json(word.sealing),
+      ",\"targets\":", to_json(word.targets), "}");
 }
 
 std::string to_json(const core::Fence& fence) {
@@ -219,7 +245,7 @@ std::string to_json(const FenceAnswer& answer, const Error* refusal) {
 
 namespace {
 
-constexpr std::array<std::string_view, 3> kSealings = {"ahead", "stands", "refused"};
+constexpr std::array<std::string_view, 4> kSealings = {"ahead", "stands", "refused", "made_anew"};
 
 }  // namespace
 
@@ -341,6 +367,7 @@ Result<TokenWord> parse_word(const JsonValue& value) {
   out.remaining = in.maybe_millis("remaining_ms");
   out.sealed = in.texts("sealed");
   out.sealing = in.texts("sealing");
+  out.targets = read_targets(in, "targets");
   return finished(in, std::move(out));
 }
 
@@ -417,7 +444,7 @@ std::optional<core::Offer> read_offer(JsonFields& fields) {
   if (known != kSealings.end()) {
     out.sealing = static_cast<core::Sealing>(known - kSealings.begin());
   } else if (!sealing.empty()) {
-    in.fail("'sealing' is ahead, stands or refused");
+    in.fail("'sealing' is ahead, stands, refused or made_anew");
   }
   in.refuse_others();
   if (auto ok = in.done(); !ok) {

@@ -48,6 +48,9 @@ std::string describe_loss(const Lost& lost, Token offered) {
     case core::Cause::MaxHold: return cat(what, " reached its longest time to be held");
     case core::Cause::Restored:
       return cat(what, " is newer than anything that the store knows: the store went back in time");
+    case core::Cause::NeverIssued:
+      return cat(what, " was never issued",
+                 now.token.issued() ? cat("; the newest is ", now.token.number()) : "");
     case core::Cause::NotHolder: return cat(what, " is not yours: claim or owner do not match");
     case core::Cause::WrongToken:
       return now.token.issued() ? cat(quoted(now.resource), " stands at token ", now.token.number(),

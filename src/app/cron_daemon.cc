@@ -163,8 +163,8 @@ class Daemon {
 
   void on_workers() {
     for (auto at = workers_.begin(); at != workers_.end();) {
-      const auto code = at->second.worker.exited();
-      if (!code) {
+      const os::Sighting seen = at->second.worker.look();
+      if (seen.runs) {
         ++at;
         continue;
       }
@@ -172,9 +172,11 @@ class Daemon {
       ready(at->second);
       at = workers_.erase(at);
       constexpr int kLeftIt = 128 + SIGHUP;  // before it could read the signal
-      if (*code != 0 && !(draining() && *code == kLeftIt)) {
+      const bool left = draining() && seen.end && seen.end->code() == kLeftIt;
+      if (!left && !(seen.end && seen.end->good())) {
         ++end_.failures;
-        request_.say(cat("job ", quoted(job), " ended with exit code ", *code));
+        request_.say(seen.end ? cat("job ", quoted(job), " ended with exit code ", seen.end->code())
+                              : cat("job ", quoted(job), " ended, and nobody saw how"));
       }
       scheduler_.finished(job);
     }

@@ -17,12 +17,14 @@ guard::Guards guards() {
       .settle_words = [](const guard::Target& one) { return guard::file_target(one.place); },
       .seal = [](const guard::Target& one, const guard::SealRequest& request,
                  api::Fences* fences) { return guard::seal_file(one.place, request, fences); },
-      .check = guard::check_path};
+      .check = guard::check_path,
+      .may_stand = guard::may_stand_at};
   table[guard::TargetKind::Directory] = {
       .settle_words = [](const guard::Target& one) { return guard::directory_target(one.place); },
       .seal = [](const guard::Target& one, const guard::SealRequest& request,
                  api::Fences* fences) { return guard::seal_directory(one.place, request, fences); },
-      .check = guard::check_path};
+      .check = guard::check_path,
+      .may_stand = guard::may_stand_at};
   table[guard::TargetKind::Admit] = guard::store_guard();
   table[guard::TargetKind::Postgres] = postgres_guard();
   table[guard::TargetKind::Proxy] = proxy_guard();
@@ -55,30 +57,40 @@ SealReport seal_target(const guard::Guards& guards, const std::string& words,
                        const guard::SealRequest& request, api::Fences& fences, api::Events& events,
                        const Clock& clock) {
   using Outcome = SealReport::Outcome;
-  const auto failed = [&](const Error& error) {
-    return SealReport{
-        words, error.code == Code::UnknownOutcome ? Outcome::Unknown : Outcome::NotReached, error};
+  const auto failed = [&](const Error& error, bool surely) {
+    const bool unknown = error.code == Code::UnknownOutcome;
+    return SealReport{.target = words,
+                      .outcome = unknown ? Outcome::Unknown : Outcome::NotReached,
+                      .error = error,
+                      .surely_failed = surely};
   };
   // Remembered words are absolute: where they are read makes no difference.
   auto target = guard::parse_target(words, "/");
-  if (!target) return failed(target.error());
+  if (!target) return failed(target.error(), true);
   auto answer = guard::seal(guards, *target, request, &fences);
-  if (!answer) return failed(answer.error());
-  if (std::holds_alternative<guard::Sealed>(*answer)) return {words, Outcome::Sealed, {}};
+  const bool surely = guard::surely_failed(guards, *target, request.pass, answer);
+  if (!answer) return failed(answer.error(), surely);
+  if (const auto* sealed = std::get_if<guard::Sealed>(&*answer)) {
+    return {.target = words, .outcome = Outcome::Sealed, .error = {}, .was_none = sealed->was_none};
+  }
   const auto& refused = std::get<guard::Refused>(*answer);
   const bool newer = refused.verdict == core::Verdict::Stale;
-  if (request.by_order && newer) return {words, Outcome::Newer, {}};
+  if (request.by_order && newer) return {.target = words, .outcome = Outcome::Newer, .error = {}};
   Error error = guard::error_of(refused, request.pass);
   if (auto recorded = record_refusal(events, clock, refused, request.pass); !recorded) {
     error.message += cat(" (This could not be recorded: ", recorded.error().message, ")");
   }
-  return {words, Outcome::Refused, std::move(error)};
+  return {.target = words,
+          .outcome = Outcome::Refused,
+          .error = std::move(error),
+          .surely_failed = surely};
 }
 
-bool give_up_refused(const guard::SealRequest& request, SealReport& report, api::Fences& fences) {
-  if (report.error.code != Code::Foreign) return false;
+bool strike(const guard::SealRequest& request, SealReport& report, api::Fences& fences) {
+  if (!report.surely_failed) return false;
   if (!guard::take_back(fences, request, report.target)) return false;
-  report.error.message += " It had not been sealed yet, and is no longer remembered.";
+  report.error.message += cat(report.error.message.ends_with('.') ? "" : ".",
+                              " It had not been sealed yet, and is no longer remembered.");
   return true;
 }
 
@@ -100,8 +112,7 @@ Result<std::vector<SealReport>> seal_by_order(const guard::Guards& guards,
   std::vector<std::string> standing;
   for (const std::string& target : word->sealed) {
     out.push_back(seal_target(guards, target, request, fences, events, clock));
-    const bool ahead = guard::memory_of(*word, target) == guard::Memory::AboutToBeSealed;
-    if (ahead && out.back().shut()) standing.push_back(target);
+    if (out.back().shut()) standing.push_back(target);
   }
   guard::tell_standing(fences, request, standing);
   return out;

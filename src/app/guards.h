@@ -28,7 +28,9 @@ struct SealReport {
   };
   std::string target;
   Outcome outcome = Outcome::NotReached;
-  Error error;  // why not
+  Error error;            // why not
+  bool was_none = false;  // sealed, and no fence at all had stood there
+  bool surely_failed = false;
   bool shut() const { return outcome == Outcome::Sealed || outcome == Outcome::Newer; }
 };
 
@@ -37,12 +39,10 @@ SealReport seal_target(const guard::Guards& guards, const std::string& words,
                        const guard::SealRequest& request, api::Fences& fences, api::Events& events,
                        const Clock& clock);
 
-// A target that was only about to be sealed, and refused as another's: it is no longer remembered,
-// so that later runs do not fail there. True: so it was.
-// REQUIRES: nobody had remembered it before this process did. Who had may have made its fence
-// without having said so yet, and the refusal may come from elsewhere (another mount, a proxy that
-// was started for another resource): such a target stays a duty. G5
-bool give_up_refused(const guard::SealRequest& request, SealReport& report, api::Fences& fences);
+// A target that this process said it was about to seal, and whose seal has failed for certain: the
+// word is struck, so that later runs do not fail there. True: so it was. What somebody else had
+// said before stays a duty: that one may have made its fence without having told. G5
+bool strike(const guard::SealRequest& request, SealReport& report, api::Fences& fences);
 
 // transfer and revoke: every target that is remembered for the resource is sealed with the order's
 // own token. An error: the list could not be read.

@@ -10,16 +10,26 @@
 
 namespace stint::app {
 
-Result<std::string> find_job_file(const Environment& environment,
-                                  const std::optional<std::string>& given) {
-  if (given) return os::absolute(*given);
-  constexpr const char* kHere = "stint.toml";
-  if (os::exists(kHere)) return os::absolute(kHere);
-  std::string also;
-  if (auto config = config_file(environment); config) {
-    also = cat(os::parent_of(*config), "/", kHere);
-    if (os::exists(also)) return also;
+namespace {
+
+constexpr const char* kHere = "stint.toml";
+
+}  // namespace
+
+std::string own_job_file(const Environment& environment) {
+  auto config = config_file(environment);
+  return config ? cat(os::parent_of(*config), "/", kHere) : std::string();
+}
+
+Result<JobFile> find_job_file(const Environment& environment,
+                              const std::optional<std::string>& given) {
+  if (given) return JobFile{.path = os::absolute(*given)};
+  const std::string also = own_job_file(environment);
+  if (os::exists(kHere)) {
+    const std::string here = os::absolute(kHere);
+    return JobFile{.path = here, .found = here != also};
   }
+  if (!also.empty() && os::exists(also)) return JobFile{.path = also};
   return invalid(cat("there is no ", kHere, " here", also.empty() ? "" : cat(" and no ", also),
                      "; name the file: stint cron FILE, or --file FILE at the other verbs"));
 }

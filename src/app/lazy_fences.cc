@@ -21,10 +21,11 @@ Result<core::Verdict> LazyFences::remember(const core::Offer& offer,
   return (*fences)->remember(offer, targets);
 }
 
-Status LazyFences::forget(const ResourceName& resource, const std::string& target) {
+Status LazyFences::forget(const ResourceName& resource, const std::string& target,
+                          const api::ForgetWord& word) {
   auto fences = open_();
   if (!fences) return fences.error();
-  return (*fences)->forget(resource, target);
+  return (*fences)->forget(resource, target, word);
 }
 
 Result<api::FenceAnswer> LazyFences::admit(const std::string& target, const core::Offer& offer) {

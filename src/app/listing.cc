@@ -35,7 +35,7 @@ Result<std::vector<api::Lease>> all_leases(api::Leases& leases, const std::strin
 }
 
 Status follow(api::Events& events, const std::string& prefix, std::string after,
-              const std::function<void(const api::Event&)>& show) {
+              const std::function<bool(const api::Event&)>& show) {
   auto signals = os::Signals::make();
   if (!signals) return signals.error();
   auto watch = events.watch();
@@ -52,7 +52,7 @@ Status follow(api::Events& events, const std::string& prefix, std::string after,
     if (!some) return some.error();
     for (const api::Event& event : *some) {
       after = event.number;
-      if (event.resource.starts_with(prefix)) show(event);
+      if (event.resource.starts_with(prefix) && !show(event)) return {};
     }
     if (some->size() == kPage) continue;
     os::wait_readable({(*watch)->fd(), signals->fd()}, clock.mono() + kLongestSleep);

@@ -14,8 +14,8 @@ namespace stint::app {
 Result<std::vector<api::Lease>> all_leases(api::Leases& leases, const std::string& prefix);
 
 // Every event under a prefix from `after` on (empty: from now), as it is committed, until a signal
-// comes.
+// comes or `show` says no.
 Status follow(api::Events& events, const std::string& prefix, std::string after,
-              const std::function<void(const api::Event&)>& show);
+              const std::function<bool(const api::Event&)>& show);
 
 }  // namespace stint::app

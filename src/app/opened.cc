@@ -16,10 +16,12 @@
 #include "service/once_records.h"
 #include "service/queue_service.h"
 #include "service/slot_service.h"
+#include "service/watched_store.h"
 #include "store/dir/dir_store.h"
 #include "store/log/log_store.h"
 #include "store/memory/memory_store.h"
 #include "store/sqlite/sqlite_store.h"
+#include "store/troubled.h"
 
 namespace stint::app {
 
@@ -188,13 +190,23 @@ Result<std::unique_ptr<Opened>> Opened::open_on(std::unique_ptr<store::Store> st
   std::unique_ptr<Opened> opened(new Opened());
   opened->store_ = std::move(store);
   opened->anchors_ = anchor_file(options);
-  auto life = service::begin_life(*opened->store_, random, clock.wall(), opened->anchors_.get(),
+  if (!opened->anchors_) opened->anchors_ = std::make_unique<AnchorFile>();
+  opened->watched_ = service::watch_over(*opened->store_, *opened->anchors_);
+  store::Store& watched = *opened->watched_;
+  auto life = service::begin_life(watched, random, clock.wall(), opened->anchors_.get(),
                                   {.pinned = parsed->pinned, .may_create = options.may_create});
   if (!life) return life.error();
-  opened->ledger_ = std::make_unique<service::Ledger>(*opened->store_, clock, parsed->keep_events);
-  opened->leases_ = std::make_unique<service::LeaseService>(
-      *opened->store_, *opened->ledger_, *life, clock, random, opened->anchors_.get());
-  opened->fences_ = std::make_unique<service::FenceService>(*opened->store_, clock);
+  opened->watched_->begun([bare = opened->store_.get(), &clock](const std::string& why) {
+    api::Event event;
+    event.at = clock.wall();
+    event.kind = "store_went_back";
+    event.details.emplace_back("why", why);
+    (void)bare->commit({service::append_event(event)}, store::Sync::Relaxed);
+  });
+  opened->ledger_ = std::make_unique<service::Ledger>(watched, clock, parsed->keep_events);
+  opened->leases_ = std::make_unique<service::LeaseService>(watched, *opened->ledger_, *life, clock,
+                                                            random, opened->anchors_.get());
+  opened->fences_ = std::make_unique<service::FenceService>(watched, clock);
   opened->make_queue_ = [made = opened.get(), url = options.url, &clock,
                          &random]() -> Result<std::unique_ptr<api::Queue>> {
     // On a mount the queue is plain files that people can see, beside the store's own.
@@ -203,20 +215,20 @@ Result<std::unique_ptr<Opened>> Opened::open_on(std::unique_ptr<store::Store> st
           url.path + "/queues", made->ledger_.get(), clock, random));
     }
     return std::unique_ptr<api::Queue>(
-        std::make_unique<service::QueueService>(*made->store_, *made->ledger_, clock, random));
+        std::make_unique<service::QueueService>(*made->watched_, *made->ledger_, clock, random));
   };
-  opened->slots_ = std::make_unique<service::SlotService>(*opened->store_, *opened->ledger_, clock,
-                                                          zone_by_name);
-  opened->keys_ = std::make_unique<service::KeyService>(*opened->store_, clock, random);
-  opened->answers_ = std::make_unique<service::OnceService>(*opened->store_, clock);
+  opened->slots_ =
+      std::make_unique<service::SlotService>(watched, *opened->ledger_, clock, zone_by_name);
+  opened->keys_ = std::make_unique<service::KeyService>(watched, clock, random);
+  opened->answers_ = std::make_unique<service::OnceService>(watched, clock);
   opened->make_keeping_ = [made = opened.get(), &clock, &random](const api::Once& once) {
-    store::Store& bare = *made->store_;
+    store::Store& all = *made->watched_;
     return api::Keeping{
-        .fences = std::make_unique<service::FenceService>(bare, clock, once),
+        .fences = std::make_unique<service::FenceService>(all, clock, once),
         .events = std::make_unique<service::KeptEvents>(*made->ledger_, once),
-        .keys = std::make_unique<service::KeyService>(bare, clock, random, once),
-        .slots =
-            std::make_unique<service::SlotService>(bare, *made->ledger_, clock, zone_by_name, once),
+        .keys = std::make_unique<service::KeyService>(all, clock, random, once),
+        .slots = std::make_unique<service::SlotService>(all, *made->ledger_, clock, zone_by_name,
+                                                        once),
         .forget = [made, once](const ResourceName& r) { return made->leases_->forget(r, once); }};
   };
   return opened;
@@ -329,13 +341,19 @@ std::string Opened::caveat() const {
   const store::Capabilities& can = store_->capabilities();
   return can.durable && !can.failover_loses ? "" : can.may_lose;
 }
+std::string Opened::trouble() const {
+  if (client_) return {};
+  std::string words = watched_->trouble();
+  const auto* store = dynamic_cast<const store::Troubled*>(store_.get());
+  return words.empty() && store != nullptr ? store->trouble() : words;
+}
 // The server writes what it counts by itself.
 void Opened::flush() {
   if (ledger_) ledger_->flush();
 }
 Result<std::string> Opened::sweep(const std::string& after) {
   if (client_) return std::string();
-  return service::sweep_once(*store_, after);
+  return service::sweep_once(*watched_, after);
 }
 
 Result<Accepted> accept_restored(const OpenOptions& options, const Clock& clock, Random& random,

@@ -13,6 +13,7 @@
 #include "api/once.h"
 #include "api/queue.h"
 #include "api/slots.h"
+#include "app/anchor_file.h"
 #include "app/state_files.h"
 #include "app/store_url.h"
 #include "base/random.h"
@@ -28,6 +29,7 @@ class QueueService;
 class SlotService;
 class KeyService;
 class OnceService;
+class WatchedStore;
 }  // namespace stint::service
 namespace stint::client {
 class Connected;
@@ -75,6 +77,8 @@ class Opened {
   std::string caveat() const;
   // The store itself, for who examines it; null: over HTTP.
   store::Store* bare() { return store_.get(); }
+  // What is wrong with the store, in words; empty: nothing, or it is a server's.
+  std::string trouble() const;
   // Refusals that were counted are written now, apart from any answer.
   void flush();
   // Removes answers to requests whose time is over (service/once_records.h), now and then: one
@@ -86,6 +90,7 @@ class Opened {
   Opened() = default;
   std::unique_ptr<store::Store> store_;
   std::unique_ptr<AnchorFile> anchors_;
+  std::unique_ptr<service::WatchedStore> watched_;  // the same store: what all services see
   std::unique_ptr<service::Ledger> ledger_;
   std::unique_ptr<service::LeaseService> leases_;
   std::unique_ptr<service::FenceService> fences_;

@@ -131,6 +131,7 @@ Result<ProxyEnd> run_proxy(const ProxyStore& store, const Clock& clock, Random& 
   if (auto ok = refuse_mixture(store.leases, run); !ok) return ok.error();
   guard::http::ProxyRequest asked = run.proxy;
   asked.fences = &store.fences;
+  asked.watch = [&store](const ResourceName& resource) { return store.leases.watch(resource); };
   asked.refused = [&store, &clock](const guard::Refused& refused, const guard::Pass& pass) {
     // The request was refused either way.
     (void)record_refusal(store.events, clock, refused, pass);

@@ -13,7 +13,6 @@
 #include "os/service_notice.h"
 #include "schedule/listing.h"
 #include "store/seam.h"
-#include "store/troubled.h"
 
 namespace stint::app {
 namespace {
@@ -80,8 +79,7 @@ class Caretaker {
 
   // Its trouble is said once, and so is its end. `stint doctor` through the server tells it, too.
   void look_at_store() {
-    const auto* store = dynamic_cast<const store::Troubled*>(opened_.bare());
-    const std::string present = store == nullptr ? "" : store->trouble();
+    const std::string present = opened_.trouble();
     if (present == trouble_) return;
     run_.say(present.empty() ? "the store has no trouble any more"
                              : cat("warning, the store has trouble: ", present));
@@ -150,6 +148,7 @@ server::Backend backend_of(Opened& opened, api::Queue* queue, const ServeRun& ru
             return schedule::list_slots(job, *history, limit, zones);
           },
           .explain = schedule::foretell,
+          .trouble = [&opened] { return opened.trouble(); },
           .examine = [&examiner] { return examiner.ask(); },
           .examined = [&examiner] { return examiner.told(); },
           .check_target = check_target};

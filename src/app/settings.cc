@@ -1,5 +1,6 @@
 #include "app/settings.h"
 
+#include "app/job_file.h"
 #include "app/state_files.h"
 #include "base/text.h"
 #include "os/files.h"
@@ -53,13 +54,65 @@ Result<FileSettings> file_settings(const Environment& environment,
   return read_config(path);
 }
 
+// The secret of the environment that would go to the store; empty: none.
+std::string secret_for(const StoreUrl& url, const Environment& environment) {
+  const auto first_set = [&](std::initializer_list<const char*> names) -> std::string {
+    for (const char* name : names) {
+      if (environment.get(name)) return name;
+    }
+    return {};
+  };
+  if (url.module == "http") return first_set({"STINT_KEY", "STINT_KEY_FILE"});
+  if (url.module != "postgres") return {};
+  // What libpq looks into by itself.
+  if (url.options.contains("passfile")) return "passfile=";
+  std::string set = first_set({"PGPASSWORD", "PGPASSFILE", "PGSERVICE", "PGSERVICEFILE"});
+  if (!set.empty()) return set;
+  const std::string kept = cat(environment.get("HOME").value_or(""), "/.pgpass");
+  return os::exists(kept) ? kept : std::string();
+}
+
+// What the user's own files say of the store; empty: nothing.
+std::vector<Setting> own_stores(const Environment& environment, const FileSettings& file,
+                                const std::string& path) {
+  std::vector<Setting> out;
+  if (file.store) out.push_back({*file.store, path});
+  const std::string jobs = own_job_file(environment);
+  if (jobs.empty() || !os::exists(jobs)) return out;
+  auto config = load_job_file(environment, jobs);
+  if (config && config->store) out.push_back({*config->store, jobs});
+  return out;
+}
+
+// A file that was merely found in the working folder may be anybody's: agents work in repositories
+// that others wrote. Its store gets no secret of the environment, and is not even asked, unless the
+// user's own file names the same one; then it is asked as that file says.
+Result<Setting> trusted_store(const Environment& environment, const Setting& found,
+                              const FileSettings& file, const std::string& path) {
+  auto url = parse_store_url(found.value);
+  if (!url) return found;  // told with its source by who reads it
+  const std::string secret = secret_for(*url, environment);
+  if (secret.empty()) return found;
+  for (const Setting& own : own_stores(environment, file, path)) {
+    auto same = parse_store_url(own.value);
+    if (same && same->identity() == url->identity()) return own;
+  }
+  return Error{Code::Denied,
+               cat(quoted(found.source), ", found in the working folder, chose the store ",
+                   url->printable, ". What ", secret,
+                   " holds is not shown to a store that a found file names, so nothing was sent. "
+                   "If this store is meant, its user says so: STINT_STORE, or store in the user's "
+                   "own configuration")};
+}
+
 Result<Setting> choose_store(const Environment& environment, const SettingFlags& flags,
                              const FileSettings& file, const std::string& path) {
   if (flags.store) return Setting{*flags.store, "--store"};
   auto from_environment = store_from_environment(environment);
   if (!from_environment) return from_environment.error();
   if (*from_environment) return **from_environment;
-  if (flags.jobs_store) return *flags.jobs_store;
+  if (flags.jobs_store && !flags.jobs_store->found) return flags.jobs_store->store;
+  if (flags.jobs_store) return trusted_store(environment, flags.jobs_store->store, file, path);
   if (file.store) return Setting{*file.store, path};
   auto state = state_directory(environment);
   if (!state) return state.error();

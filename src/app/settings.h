@@ -17,12 +17,19 @@ struct Setting {
   std::string source;  // "--store", "STINT_STORE", the path of the file, "default"
 };
 
+// Of stint.toml. `found`: nobody named that file, so whoever wrote it is not to be trusted with
+// secrets.
+struct JobsStore {
+  Setting store;
+  bool found = false;
+};
+
 // Flags that were given; empty: not given.
 struct SettingFlags {
   std::optional<std::string> store;
   std::optional<std::string> owner;
   std::optional<std::string> ttl;
-  std::optional<Setting> jobs_store = {};            // of stint.toml: counts after the environment
+  std::optional<JobsStore> jobs_store = {};          // counts after the environment
   std::optional<std::string> config = std::nullopt;  // instead of the user's own file
 };
 
@@ -38,6 +45,8 @@ struct Settings {
   std::vector<api::QueueConfig> queues;                  // [queue.NAME]
 };
 
+// Errors: also Denied, when a file that was found in the working folder chose a store to which a
+// secret of the environment would go, and the user's own configuration does not name that store.
 Result<Settings> resolve(const Environment& environment, const SettingFlags& flags);
 
 // The parsed file's keys: store, ttl, owner, and the table seal: a list of targets by resource.

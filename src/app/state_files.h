@@ -8,9 +8,7 @@
 #include "api/leases.h"
 #include "app/environment.h"
 #include "app/store_url.h"
-#include "base/mutex.h"
 #include "os/files.h"
-#include "service/store_life.h"
 
 namespace stint::app {
 
@@ -32,24 +30,6 @@ class Claims {
   std::string path(const ResourceName& resource, Token token) const;
   std::string directory_;
   std::string store_;
-};
-
-// The last generation and revision seen of one store. Thread safety: any thread.
-class AnchorFile final : public service::Anchors {
- public:
-  AnchorFile(const std::string& directory, std::string_view store);
-  Result<std::optional<service::Anchor>> recall() override;
-  void remember(const service::Anchor& anchor) override;
-
- private:
-  void write(const service::Anchor& anchor);
-  std::string directory_;
-  std::string path_;
-  Mutex mutex_;
-  std::optional<service::Anchor> last_ GUARDED_BY(mutex_);
-  bool writing_ GUARDED_BY(mutex_) = false;  // one thread writes what the others bring meanwhile
-  bool changed_ GUARDED_BY(mutex_) = false;
-  os::FixedFile file_;  // the writing thread's; kept open: a grant costs one system call
 };
 
 }  // namespace stint::app

@@ -127,11 +127,11 @@ class Conductor {
         client.worker->signal(SIGCONT);
         client.resume_at.reset();
       }
-      const auto code = client.worker->exited();
-      if (!code) continue;
+      const os::Sighting seen = client.worker->look();
+      if (seen.runs) continue;
       client.worker.reset();
       if (!client.expected_dead) {
-        return Error{Code::Failed, cat("a client ended by itself, with ", *code)};
+        return Error{Code::Failed, cat("a client ended by itself: ", os::how_it_ended(seen.end))};
       }
       if (auto started = start(client); !started) return started;
     }
@@ -178,7 +178,7 @@ class Conductor {
     const auto working = [&] {
       bool any = false;
       for (Client& client : clients_) {
-        if (client.worker && client.worker->exited()) client.worker.reset();
+        if (client.worker && !client.worker->look().runs) client.worker.reset();
         any = any || client.worker.has_value();
       }
       return any;
@@ -191,8 +191,7 @@ class Conductor {
   static void end(Client& client) {
     if (!client.worker) return;
     client.worker->signal(SIGKILL);
-    os::wait_readable({client.worker->fd()}, std::nullopt);
-    static_cast<void>(client.worker->exited());
+    client.worker->wait();
     client.worker.reset();
   }
 
@@ -218,7 +217,7 @@ Status remove_records(store::Store& store, const probe::TorturePlan& plan) {
     std::vector<std::string> keys = {service::own_key(resource),   service::alive_key(resource),
                                      service::work_key(resource),  service::cap_key(resource),
                                      service::rest_key(resource),  service::cool_key(resource),
-                                     service::sealed_key(resource)};
+                                     service::sealed_key(resource), service::seals_key(resource)};
     for (std::string after;;) {
       auto past =
           store.scan({.prefix = service::history_prefix(resource), .after = after, .limit = 500});

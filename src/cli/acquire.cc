@@ -93,6 +93,7 @@ int succeed(Session& session, const api::Grip& grip, const api::Lease& lease) {
   // The one before is superseded by this grant.
   if (lease.token.number() > 1)
     session.claims().drop(grip.resource, Token(lease.token.number() - 1));
+  session.did(cat(quoted(lease.resource), " is yours, token ", lease.token.number()));
   if (session.json()) {
     session.print(api::to_json(lease, grip.claim));
   } else if (session.words().has("--env")) {

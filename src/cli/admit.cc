@@ -4,24 +4,28 @@
 #include <cstring>
 
 #include "api/json.h"
+#include "app/pass.h"
 #include "base/json_text.h"
 #include "base/sha256.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
 #include "cli/guarding.h"
+#include "cli/run_seals.h"
 #include "guard/words.h"
 #include "os/tee.h"
 
 namespace stint::cli {
 namespace {
 
-constexpr std::array<Option, 5> kAdmitOptions = {
+constexpr std::array<Option, 7> kAdmitOptions = {
     {{"--key", "K", "what makes a repeat the same act (default: made from the command's words)"},
      {"--show", "K", "print what is known of the act with this key, and run nothing"},
      kResourceOption,
      kTokenOption,
-     kModeOption}};
+     kModeOption,
+     kSealOption,
+     kNoSealOption}};
 constexpr std::array<std::string_view, 3> kAdmitExamples = {
     "stint admit deploy --key release-17 -- ./deploy.sh   # inside a run",
     "stint admit mail --mode once --key \"$SLOT\" -- ./send",
@@ -50,7 +54,7 @@ std::string result_words(const api::Act& act) {
                ", and there is no result: whether it took effect is not known");
   }
   return cat(quoted(act.key), " has the result of token ", act.result_token->number(),
-             ": exit code ", act.exit_code.value_or(0),
+             act.exit_code ? cat(": exit code ", *act.exit_code) : "",
              act.ended_at ? cat(", at ", format_utc(*act.ended_at)) : "");
 }
 
@@ -132,20 +136,20 @@ class Admission {
     if (!end) return session_.fail(end.error());
     if (end->exec_error != 0) return not_executed(end->exec_error, offer);
     tell_gap(asked, *end);
-    act_.exit_code = end->exit_code;
+    act_.exit_code = end->how->code();
     act_.digest = end->digest;
     auto result = opened_.fences().finish(act_, offer);
     // It ran: whatever the store says, that is no "nothing changed".
     if (!result) {
       return session_.fail(
-          {Code::UnknownOutcome, cat("the command ran, with exit code ", end->exit_code,
+          {Code::UnknownOutcome, cat("the command ran, with exit code ", end->how->code(),
                                      ", and whether its result was recorded is not known: ",
                                      result.error().message, ". See stint admit ", act_.name,
                                      " --show ", act_.key, " before anybody runs it again")});
     }
-    if (!guard::is_refusal(result->verdict)) return end->exit_code;
+    if (!guard::is_refusal(result->verdict)) return end->how->code();
     guard::Refused late = refusal_of(act_.name, *result, pass_);
-    late.detail = cat("the command had run, with exit code ", end->exit_code,
+    late.detail = cat("the command had run, with exit code ", end->how->code(),
                       ", but its result does not count: a newer holder came meanwhile");
     return refused(session_, late, pass_);
   }
@@ -162,7 +166,7 @@ class Admission {
   int run_past_the_gate(const std::vector<std::string>& command) {
     auto end = run(command);
     if (!end) return session_.fail(end.error());
-    return end->exec_error != 0 ? not_executed(end->exec_error, {}) : end->exit_code;
+    return end->exec_error != 0 ? not_executed(end->exec_error, {}) : end->how->code();
   }
 
   // Known to have had no effect. In mode once that is the result: the token is used up, and a
@@ -205,6 +209,32 @@ class Admission {
   api::Act act_;
 };
 
+// Seal, then read, then write: the command is work that starts now. Inside the run that took the
+// lease it was done when that began. Unsafe mode goes past every gate, and has none here.   G5
+Status seal_first(Session& session, app::Opened& opened, const guard::Pass& pass) {
+  if (pass.warn || !pass.token.issued()) return {};
+  auto plan = plan_seals(session, {{pass.resource}}, session.words().values("--seal"));
+  if (!plan) return plan.error();
+  auto known = app::known_of(session.environment(), pass.resource);
+  if (!known) return known.error();
+  UnderLease lease{.pass = pass, .leads = true, .sealed = {}, .sealing = {}};
+  lease.pass.mode = core::FenceMode::AtLeast;  // a seal is not the one write of a token
+  const bool inside = *known && (*known)->token == pass.token;
+  if (inside && !session.words().has("--seal")) return {};
+  auto word = opened.fences().word(pass.resource);
+  if (!word) return word.error();
+  // An older one is the gate's to refuse.
+  if (word->issued.newest != pass.token) return {};
+  if (!inside) {
+    lease.sealed = std::move(word->sealed);
+    lease.sealing = std::move(word->sealing);
+  }
+  for (const holder::SealStep& step : seal_steps(seal_world(session, opened), *plan, {lease})) {
+    if (auto done = step(); !done) return done;
+  }
+  return {};
+}
+
 int admit_command(Session& session) {
   const std::string& name = session.words().operands().front();
   if (const auto key = session.words().value("--show")) {
@@ -218,6 +248,9 @@ int admit_command(Session& session) {
   if (!pass) return session.fail(pass.error());
   auto opened = session.open(false);
   if (!opened) return session.fail(opened.error());
+  if (auto sealed = seal_first(session, **opened, *pass); !sealed) {
+    return session.fail(sealed.error());
+  }
   api::Act act;
   act.name = name;
   act.key = session.words().value("--key").value_or(command_digest(session.words().command()));
@@ -239,6 +272,8 @@ const Command kAdmit = {
         "command "
         "does lies a gap, which is measured and printed: narrow, not zero. Where the target can "
         "check the token itself, let it.\n\n"
+        "Outside of the run that took the lease the targets of the resource are sealed first, as "
+        "'stint run' does.\n\n"
         "A key that has a result is not run again: its recorded exit code is the answer. With "
         "--mode once a token runs one key; a repeat whose first run left no result exits 14.",
     .examples = kAdmitExamples,

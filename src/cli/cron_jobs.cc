@@ -10,13 +10,13 @@
 namespace stint::cli {
 
 Result<Jobs> load_jobs(Session& session, const std::optional<std::string>& given) {
-  auto path =
+  auto file =
       app::find_job_file(session.environment(), given ? given : session.words().value("--file"));
-  if (!path) return path.error();
-  auto config = app::load_job_file(session.environment(), *path);
+  if (!file) return file.error();
+  auto config = app::load_job_file(session.environment(), file->path);
   if (!config) return config.error();
-  if (config->store) session.use_jobs_store(*config->store, *path);
-  return Jobs{*path, std::move(*config)};
+  if (config->store) session.use_jobs_store(*config->store, *file);
+  return Jobs{file->path, std::move(*config)};
 }
 
 Result<schedule::JobConfig> find_job(Jobs jobs, const std::string& name) {

@@ -1,5 +1,4 @@
 // stint cron run JOB --slot T: one slot, under its lease, step by step on record.
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -229,9 +228,9 @@ class SlotRun {
     if (!job.dir.empty()) {
       if (auto moved = os::change_directory(job.dir); !moved) return moved;
     }
-    auto targets = seal_targets(session_, work_.request, job.seal);
-    if (!targets) return targets.error();
-    work_.targets = std::move(*targets);
+    auto seals = plan_seals(session_, {work_.request.resources, work_.request.others}, job.seal);
+    if (!seals) return seals.error();
+    work_.seals = std::move(*seals);
     return {};
   }
 
@@ -333,8 +332,10 @@ class SlotRun {
         return {
             .state = core::SlotState::Lost, .exit_code = {}, .cause = "the guardian was killed"};
     }
-    const int code = WIFSIGNALED(end.wait_status) ? kSignalled + WTERMSIG(end.wait_status)
-                                                  : WEXITSTATUS(end.wait_status);
+    if (!end.child) {
+      return {.state = core::SlotState::Lost, .exit_code = {}, .cause = "nobody saw how it ended"};
+    }
+    const int code = end.child->code();
     if (end.told) {
       return {.state = core::SlotState::Lost, .exit_code = code, .cause = "stopped by a signal"};
     }

@@ -46,6 +46,7 @@ int accept(Session& session) {
       app::accept_restored(*options, session.clock(), session.random(),
                            {*why, session.words().value("--by").value_or(os::user_name()), past});
   if (!accepted) return session.fail(accepted.error());
+  session.did(cat("accepted as generation ", accepted->generation.hex()));
   if (session.json()) {
     session.print(api::to_json(std::vector<api::JsonField>{
         {"generation", accepted->generation.hex()},

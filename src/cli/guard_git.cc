@@ -34,6 +34,8 @@ int git_install(Session& session) {
   options.only_git = words.has("--only-git");
   auto done = guard::install_hook(options);
   if (!done) return session.fail(done.error());
+  std::string absent;
+  for (const std::string& name : done->absent) absent += cat(absent.empty() ? "" : " ", name);
   if (session.json()) {
     session.print(
         api::to_json(std::vector<api::JsonField>{{"hook", done->path},
@@ -42,7 +44,8 @@ int git_install(Session& session) {
                                                  {"chained", done->chained},
                                                  {"core_fsync", done->fsync},
                                                  {"bound", done->unbound.empty()},
-                                                 {"only_git", done->only_git}}));
+                                                 {"only_git", done->only_git},
+                                                 {"absent", absent}}));
     return kDone;
   }
   session.say(done->already ? cat("the hook was there already: ", printable(done->path))
@@ -52,6 +55,10 @@ int git_install(Session& session) {
                   ": a fence survives a power cut (needs git 2.36 or newer on the server)"));
   if (done->only_git)
     session.say("by your word nothing but git writes refs there: locks of killed ones are cleared");
+  for (const std::string& name : done->absent) {
+    session.say(cat("there is no branch ", printable(name),
+                    " there yet; if that is not its name, nothing else guards what you meant"));
+  }
   for (const std::string& pattern : done->unbound) {
     session.say(cat("any resource's lease opens ", printable(pattern),
                     "; bind it: stint guard install ", quoted(options.repository),

@@ -45,7 +45,9 @@ int with_grip(Session& session, Verb verb) {
   if (!opened) return session.fail(opened.error());
   auto answer = verb((*opened)->leases(), *grip);
   if (!answer) return session.fail(answer.error());
-  if (const auto* lost = std::get_if<api::Lost>(&*answer)) {
+  if (auto* lost = std::get_if<api::Lost>(&*answer)) {
+    // The claim shows that it was issued.   G12
+    if (lost->cause == core::Cause::NeverIssued) lost->cause = core::Cause::Restored;
     // Another has it: this claim will never be good again.
     if (lost->lease.token > *token) session.claims().drop(*resource, *token);
     const auto known = app::known_of(session.environment(), *resource);

@@ -41,6 +41,8 @@ int create(Session& session, const std::string& name) {
   if (!opened) return session.fail(opened.error());
   auto made = (*opened)->keys().create(wanted, os::user_name());
   if (!made) return session.fail(made.error());
+  session.did(cat("the key ", quoted(made->key.name), " (", made->key.id,
+                  ") is made, and nobody knows its secret: revoke it"));
   if (session.json()) {
     std::string out = api::to_json(made->key);
     out.pop_back();

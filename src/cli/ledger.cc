@@ -52,7 +52,7 @@ int watch_command(Session& session) {
   auto done = app::follow((*opened)->events(), prefix_of(session), after.value_or(""),
                           [&](const api::Event& event) {
                             print_event(session, event);
-                            std::fflush(stdout);
+                            return std::fflush(stdout) == 0;
                           });
   if (!done) return session.fail(done.error());
   return kDone;

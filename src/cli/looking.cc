@@ -45,6 +45,21 @@ int ls_command(Session& session) {
   return kDone;
 }
 
+// What every later run seals first.
+Table targets_table(const std::vector<api::SealedTarget>& targets) {
+  Table table({"TARGET", "TOKEN", "LAST SEALED", "REMEMBERED SINCE"});
+  for (const api::SealedTarget& one : targets) {
+    table.add({printable(one.words), one.token.issued() ? cat(one.token.number()) : "-",
+               one.stands ? when(one.at) : "about to be", when(one.since)});
+  }
+  return table;
+}
+
+std::string with_targets(std::string lease, const std::vector<api::SealedTarget>& targets) {
+  lease.pop_back();
+  return cat(lease, ",\"targets\":", api::to_json(targets), "}");
+}
+
 int show_command(Session& session) {
   auto resource = session.resource();
   if (!resource) return session.fail(resource.error());
@@ -52,8 +67,10 @@ int show_command(Session& session) {
   if (!opened) return session.fail(opened.error());
   auto lease = (*opened)->leases().get(*resource);
   if (!lease) return session.fail(lease.error());
+  auto word = (*opened)->fences().word(*resource);
+  if (!word) return session.fail(word.error());
   if (session.json()) {
-    session.print(api::to_json(*lease));
+    session.print(with_targets(api::to_json(*lease), word->targets));
     return kDone;
   }
   Table card({session.strong(printable(lease->resource)), std::string(core::word(lease->state))});
@@ -74,6 +91,7 @@ int show_command(Session& session) {
   line("reported", when(lease->progress_at));
   line("generation", lease->generation.hex());
   for (const std::string& text : card.lines()) session.print(text);
+  if (!word->targets.empty()) session.print_table(targets_table(word->targets));
   return kDone;
 }
 
@@ -153,7 +171,10 @@ const Command kShow = {
     .name = "show",
     .operands = "RESOURCE",
     .summary = "show one lease",
-    .details = "",
+    .details =
+        "Also the targets that are remembered as sealed for it, with the token and time of their "
+        "last seal: what every later run seals first, and transfer and revoke. 'stint seal TARGET "
+        "--resource R --forget --why TEXT' takes one off the list.",
     .examples = kShowExamples,
     .options = {},
     .least_operands = 0,

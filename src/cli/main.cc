@@ -10,6 +10,7 @@
 #include "cli/exit_codes.h"
 #include "cli/help.h"
 #include "cli/session.h"
+#include "os/begin.h"
 
 namespace {
 
@@ -25,6 +26,19 @@ int bad_usage(const std::vector<std::string>& arguments, const stint::Error& err
   return stint::cli::kUsage;
 }
 
+// A result that could not be written is no result: whoever asked for it does not have it.
+bool written() {
+  const bool flushed = std::fflush(stdout) == 0;
+  return flushed && std::ferror(stdout) == 0;
+}
+
+int print_help(const std::string& text) {
+  std::fputs(text.c_str(), stdout);
+  if (written()) return stint::cli::kDone;
+  std::fputs("stint: the help could not be written to standard output\n", stderr);
+  return stint::cli::kFailed;
+}
+
 int run(const std::vector<std::string>& arguments) {
   auto parsed = stint::cli::parse(arguments);
   if (!parsed) return bad_usage(arguments, parsed.error());
@@ -32,26 +46,20 @@ int run(const std::vector<std::string>& arguments) {
     return bad_usage(arguments, stint::invalid("which command? stint help lists them"));
   }
   if (parsed->command == nullptr) {
-    std::fputs(stint::cli::help_all().c_str(), parsed->help ? stdout : stderr);
-    return parsed->help ? stint::cli::kDone : stint::cli::kUsage;
+    if (parsed->help) return print_help(stint::cli::help_all());
+    std::fputs(stint::cli::help_all().c_str(), stderr);
+    return stint::cli::kUsage;
   }
-  if (parsed->help) {
-    std::fputs(stint::cli::help_of(*parsed->command).c_str(), stdout);
-    return stint::cli::kDone;
-  }
+  if (parsed->help) return print_help(stint::cli::help_of(*parsed->command));
   stint::cli::Session session(stint::app::Environment::current(), std::move(parsed->words));
   const int code = parsed->command->run(session);
-  // A result that could not be written is no result.
-  if (std::fflush(stdout) != 0 && code == stint::cli::kDone) {
-    return session.fail(
-        {stint::Code::Failed, "the result could not be written to standard output"});
-  }
-  return code;
+  return !written() && code == stint::cli::kDone ? session.unwritten() : code;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  stint::os::begin_program();
   try {
     return run(std::vector<std::string>(argv + 1, argv + argc));
   } catch (const std::exception& bug) {

@@ -1,5 +1,4 @@
 // stint once KEY -- CMD
-#include <sys/wait.h>
 
 #include <array>
 
@@ -76,6 +75,9 @@ class Once {
     auto ancestral = app::ancestral_leases(session_.environment());
     if (!ancestral) return ancestral.error();
     request.ancestral = std::move(*ancestral);
+    auto seals = plan_seals(session_, {request.resources}, session_.words().values("--seal"));
+    if (!seals) return seals.error();
+    work_.seals = std::move(*seals);
     work_.env.emplace_back("STINT_ONCE_KEY", key_);
     work_.first = [this](const holder::Taken& taken) { return start(taken); };
     work_.ended = [this](const holder::Taken& taken, const holder::RunEnd& end) {
@@ -100,15 +102,16 @@ class Once {
     return Error{Code::Lost, "the lease was lost before anything was started"};
   }
 
-  // What was ended for us, or lost, has no known end: it stays started.
+  // What was ended for us, or lost, or not seen, has no known end: it stays started.
   void finish(const holder::Taken& taken, const holder::RunEnd& end) {
     int code = 0;
     if (end.how == holder::RunEnd::How::NotExecuted) {
       code = kNotExecutable;
-    } else if (end.how != holder::RunEnd::How::Exited || end.told || WIFSIGNALED(end.wait_status)) {
+    } else if (end.how != holder::RunEnd::How::Exited || end.told || !end.child ||
+               end.child->signal() != 0) {
       return;
     } else {
-      code = WEXITSTATUS(end.wait_status);
+      code = end.child->code();
     }
     const auto [ended, unsure] = api::tell_until_heard<api::StepAnswer>(
         retelling(session_, signals_, quoted(key_), work_.request.terms.ttl, end.told.has_value()),
@@ -137,9 +140,11 @@ int once_command(Session& session) {
   return Once(session, *signals, **opened).go();
 }
 
-constexpr std::array<Option, 2> kOnceOptions = {
+constexpr std::array<Option, 4> kOnceOptions = {
     {{"--again-if-unknown", "", "run it also if an earlier start left no end"},
-     {"--ttl", "D", "how long the lease on the key lasts (default: 90s)"}}};
+     {"--ttl", "D", "how long the lease on the key lasts (default: 90s)"},
+     kSealOption,
+     kNoSealOption}};
 constexpr std::array<std::string_view, 2> kOnceExamples = {
     "stint once \"$STINT_SLOT_KEY/mail\" -- ./send-the-mail",
     "stint once invoice-2026-11 --again-if-unknown -- ./bill"};

@@ -42,10 +42,13 @@ int tell(Session& session, app::Opened& opened, const Result<api::HoldAnswer>& a
   const api::Lease& lease = std::get<api::Held>(*answer).lease;
   auto reports = app::seal_by_order(app::guards(), order.resource, lease.token, lease.generation,
                                     opened.fences(), opened.events(), session.clock());
+  const std::string words =
+      cat(quoted(lease.resource), done, "; the token is now ", lease.token.number());
+  session.did(words);
   if (session.json()) {
     session.print(with_seals(api::to_json(lease), reports ? *reports : SealReports()));
   } else {
-    session.say(cat(quoted(lease.resource), done, "; the token is now ", lease.token.number()));
+    session.say(words);
   }
   if (!reports) {
     session.warn(

@@ -136,11 +136,11 @@ Result<api::Queue*> open_queue(Session& session) {
 Result<std::vector<api::QueueConfig>> declared_queues(Session& session) {
   std::vector<api::QueueConfig> declared;
   // Without queues in it the file is none of our business, nor is the store that it names.
-  if (auto path = app::find_job_file(session.environment(), std::nullopt); path) {
-    auto config = app::load_job_file(session.environment(), *path);
+  if (auto file = app::find_job_file(session.environment(), std::nullopt); file) {
+    auto config = app::load_job_file(session.environment(), file->path);
     if (!config) return config.error();
     declared = config->queues;
-    if (config->store && !declared.empty()) session.use_jobs_store(*config->store, *path);
+    if (config->store && !declared.empty()) session.use_jobs_store(*config->store, *file);
   }
   auto settings = session.settings();
   if (!settings) return settings.error();

@@ -117,6 +117,7 @@ int queue_put(Session& session) {
   auto put = (*queue)->put(request);
   if (!put) return session.fail(put.error());
   if (put->existed) session.say("an item has this unique key already");
+  session.did(cat("the item is ", put->id.text()));
   session.print(session.json() ? api::to_json(*put) : put->id.text());
   return kDone;
 }
@@ -155,8 +156,11 @@ int queue_claim(Session& session) {
             empty->next_in ? cat("; there may be in ", rough_duration(*empty->next_in)) : ""));
   }
   const auto& claimed = std::get<api::ClaimedItem>(*answer);
-  session.say(cat("claimed ", claimed.item.id.text(), " with epoch ",
-                  claimed.item.item.epoch.number(), " for ", rough_duration(claimed.granted_ttl)));
+  const std::string words =
+      cat("claimed ", claimed.item.id.text(), " with epoch ", claimed.item.item.epoch.number(),
+          " for ", rough_duration(claimed.granted_ttl));
+  session.did(words);
+  session.say(words);
   session.print(session.json() ? api::to_json(claimed.item) : claimed.item.payload.value_or(""));
   return kDone;
 }

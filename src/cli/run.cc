@@ -7,7 +7,6 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
-#include "cli/run_seals.h"
 #include "cli/run_work.h"
 #include "cli/session.h"
 #include "core/holder_policy.h"
@@ -17,7 +16,7 @@ namespace {
 
 constexpr std::size_t kMostResources = 16;
 
-constexpr std::array<Option, 16> kRunOptions = {{
+constexpr std::array<Option, 17> kRunOptions = {{
     {"--ttl", "D", "how long a grant or renewal lasts (default 90s); renewed every third of it"},
     {"--on-held", "WHAT", "when another holds it: skip (default), wait[=30s], retry[=5s], fail"},
     {"--or", "OTHER", "if held, take this one instead; the first free one wins", true},
@@ -32,10 +31,10 @@ constexpr std::array<Option, 16> kRunOptions = {{
     {"--at-least", "D", "nobody acquires it before this long after the start"},
     {"--cooldown", "D", "nobody acquires it before this long after an unclean end"},
     {"--note", "TEXT", "what others are told that you are doing (default: the command's name)"},
-    {"--seal", "TARGET", "seal this target before the command starts; later runs do so again",
-     true},
-    {"--no-seal", "", "do not seal again what earlier runs have sealed"},
+    kSealOption,
+    kNoSealOption,
     {"--no-store-env", "", "do not tell the command where the store is"},
+    {"--unsafe-tree", "", "run it also where what it starts cannot be ended for certain"},
 }};
 
 constexpr std::array<std::string_view, 5> kRunExamples = {
@@ -149,6 +148,7 @@ Result<holder::RunRequest> parse_run(Session& session) {
   request.owner = *owner;
   request.command = words.command();
   request.restart = words.has("--restart");
+  request.unsafe_tree = words.has("--unsafe-tree");
   request.on_lost = words.value("--on-lost").value_or("");
   request.note = words.value("--note").value_or(default_note(request.command.front()));
   if (request.note.size() > api::kMostNoteBytes || !is_utf8(request.note) ||
@@ -182,9 +182,10 @@ int run_command(Session& session) {
   if (!code) return session.fail(code.error());
   auto opened = session.open();
   if (!opened) return session.fail(opened.error());
-  auto targets = seal_targets(session, work.request, session.words().values("--seal"));
-  if (!targets) return session.fail(targets.error());
-  work.targets = std::move(*targets);
+  auto seals = plan_seals(session, {work.request.resources, work.request.others},
+                          session.words().values("--seal"));
+  if (!seals) return session.fail(seals.error());
+  work.seals = std::move(*seals);
   work.tell_store = !session.words().has("--no-store-env");
   auto answer = do_work(session, *signals, **opened, work);
   if (!answer) return session.fail(answer.error());
@@ -223,7 +224,9 @@ const Command kRun = {
         "reached: "
         "69, unknown: 14; in each case nothing is started. The targets are remembered, sealed "
         "again "
-        "by every later run of the resource, and by transfer and revoke. See 'stint help seal'.\n\n"
+        "by every later run of the resource, and by transfer and revoke. Each resource that is "
+        "taken seals its own; of several, --seal belongs to the first named, and --seal R=TARGET "
+        "says otherwise. See 'stint help seal'.\n\n"
         "The command finds its lease in the environment: see 'stint help environment'.",
     .examples = kRunExamples,
     .options = kRunOptions,

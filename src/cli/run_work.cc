@@ -1,7 +1,5 @@
 #include "cli/run_work.h"
 
-#include <sys/wait.h>
-
 #include <cerrno>
 #include <cstring>
 
@@ -9,7 +7,6 @@
 #include "app/run_files.h"
 #include "base/text.h"
 #include "cli/exit_codes.h"
-#include "cli/run_seals.h"
 
 namespace stint::cli {
 namespace {
@@ -89,8 +86,8 @@ int exit_of(Session& session, const holder::RunRequest& request, const holder::R
     case holder::RunEnd::How::Stalled: return report_loss(session, end);
     case holder::RunEnd::How::Unguarded: return kFailed;
   }
-  if (WIFSIGNALED(end.wait_status)) return kSignalled + WTERMSIG(end.wait_status);
-  return WEXITSTATUS(end.wait_status);
+  if (end.child) return end.child->code();
+  return session.fail({Code::UnknownOutcome, "the command ran, and nobody saw how it ended"});
 }
 
 Result<holder::RunAnswer> do_work(Session& session, os::Signals& signals, app::Opened& opened,
@@ -100,10 +97,11 @@ Result<holder::RunAnswer> do_work(Session& session, os::Signals& signals, app::O
   const holder::RunRequest& request = work.request;
   const holder::RunHooks hooks{
       .seals = [&](const holder::Taken& taken) -> Result<std::vector<holder::SealStep>> {
-        auto steps = seal_steps(session, opened, request, work.targets, taken);
-        if (!steps) return steps.error();
-        if (work.first) steps->insert(steps->begin(), [&] { return work.first(taken); });
-        if (work.last) steps->push_back([&] { return work.last(taken); });
+        auto steps = seal_steps(seal_world(session, opened), work.seals,
+                                under_leases(taken, request.resources.front(), request.owner,
+                                             opened.leases().generation()));
+        if (work.first) steps.insert(steps.begin(), [&] { return work.first(taken); });
+        if (work.last) steps.push_back([&] { return work.last(taken); });
         return steps;
       },
       .environment = [&](const holder::Taken& taken,

@@ -7,15 +7,15 @@
 #include <utility>
 #include <vector>
 
+#include "cli/run_seals.h"
 #include "cli/session.h"
-#include "guard/targets.h"
 #include "holder/run.h"
 
 namespace stint::cli {
 
 struct Work {
   holder::RunRequest request;
-  std::vector<guard::Target> targets;  // to seal
+  SealPlan seals;
   bool tell_store = true;
   std::vector<std::pair<std::string, std::string>> env = {};  // for the command, besides
   std::vector<std::string> hidden = {};  // variables that the command is not to see

@@ -12,6 +12,7 @@
 #include "cli/guarding.h"
 #include "cli/seals.h"
 #include "guard/git_target.h"
+#include "guard/path_check.h"
 #include "guard/words.h"
 #include "os/files.h"
 #include "os/host.h"
@@ -120,29 +121,40 @@ int forget_targets(Session& session, app::Opened& opened, const guard::Pass& pas
                                  all.empty() ? "nothing" : all));
       continue;
     }
-    if (auto done = opened.fences().forget(pass.resource, *words); !done) {
+    if (auto done = opened.fences().forget(pass.resource, *words, {word.why, word.by}); !done) {
       return session.fail(done.error());
     }
     std::erase(left, *words);
-    if (auto told = record_word(session, opened, "target_forgotten", pass, *words, word); !told) {
-      return session.fail(told.error());
-    }
     session.say(cat(quoted(*words), " is no longer sealed with ", quoted(pass.resource.text()),
                     "; its fence stays as it is", what_shares_it(*words, left)));
   }
   return code;
 }
 
-// A target that refused its first seal is no duty of the resource, if it was not known before. An
+// A target whose first seal failed is no duty of the resource, if it was not known before. An
 // adoption is remembered as sealed from the start.
 void give_up(const guard::SealRequest& request, app::SealReport& report, api::Fences& fences,
              const api::TokenWord& before) {
+  if (!report.surely_failed) return;
   if (guard::memory_of(before, report.target) != guard::Memory::None) return;
-  if (app::give_up_refused(request, report, fences) || !request.adopt) return;
-  if (report.error.code != Code::Foreign) return;
-  if (auto gone = fences.forget(request.pass.resource, report.target); !gone) {
+  if (app::strike(request, report, fences) || !request.adopt) return;
+  const api::ForgetWord word{.why = "its adoption was refused", .by = request.adopt->by};
+  if (auto gone = fences.forget(request.pass.resource, report.target, word); !gone) {
     report.error.message += cat(" It is remembered all the same: ", gone.error().message);
   }
+}
+
+void tell_standing(app::Opened& opened, const guard::SealRequest& request,
+                   const std::vector<app::SealReport>& reports, const api::TokenWord& before) {
+  std::vector<std::string> standing;
+  std::vector<std::string> anew;
+  for (const app::SealReport& one : reports) {
+    if (!one.shut()) continue;
+    const bool known = guard::memory_of(before, one.target) == guard::Memory::Sealed;
+    (known && one.was_none ? anew : standing).push_back(one.target);
+  }
+  guard::tell_standing(opened.fences(), request, standing);
+  guard::tell_standing(opened.fences(), request, anew, core::Sealing::MadeAnew);
 }
 
 // Every target is tried; the exit code is the first failure's.
@@ -151,17 +163,16 @@ int seal_all(Session& session, app::Opened& opened, const guard::SealRequest& re
              const std::vector<guard::Target>& targets, const api::TokenWord& before) {
   int code = kDone;
   std::string rows;
-  std::vector<std::string> standing;
+  std::vector<app::SealReport> reports;
   const guard::Guards guards = app::guards();
   for (const guard::Target& target : targets) {
-    app::SealReport report = app::seal_target(guards, target.words, request, opened.fences(),
-                                              opened.events(), session.clock());
-    if (report.shut()) standing.push_back(target.words);
+    app::SealReport& report = reports.emplace_back(app::seal_target(
+        guards, target.words, request, opened.fences(), opened.events(), session.clock()));
     give_up(request, report, opened.fences(), before);
     if (report.shut() && request.adopt) {
       const auto told = record_word(session, opened, "target_adopted", request.pass, target.words,
                                     *request.adopt);
-      if (!told) report = {target.words, app::SealReport::Outcome::NotReached, told.error()};
+      if (!told) report = {.target = target.words, .error = told.error()};
     }
     JsonText row;
     row.field("target", target.words).field("sealed", report.shut() ? 1 : 0);
@@ -173,7 +184,7 @@ int seal_all(Session& session, app::Opened& opened, const guard::SealRequest& re
     const int failed = session.fail(report.error);
     if (code == kDone) code = failed;
   }
-  guard::tell_standing(opened.fences(), request, standing);
+  tell_standing(opened, request, reports, before);
   if (session.json()) session.print(cat("[", rows, "]"));
   return code;
 }
@@ -218,12 +229,13 @@ int seal_command(Session& session) {
 
 // ---- guard
 
-constexpr std::array<std::string_view, 5> kGuardExamples = {
+constexpr std::array<std::string_view, 6> kGuardExamples = {
     "stint guard check git:origin/main",
     "stint guard install /srv/git/blog.git --branch main --resource blog-repo",
     "stint guard install postgres://admin@db.example/blog",
     "stint guard protect postgres://admin@db.example/blog posts --resource blog-repo",
-    "stint guard uninstall @/etc/stint/blog-database-url"};
+    "stint guard uninstall @/etc/stint/blog-database-url",
+    "stint guard uninstall file:/srv/www/index.html"};
 constexpr std::array<Option, 5> kGuardOptions = {
     {{"--resource", "R",
       "protect, install: whose token a table's writes must show; of PATH.git: whose fence"},
@@ -269,15 +281,36 @@ int check_target(Session& session, const std::string& text) {
   return code;
 }
 
+bool is_path_place(std::string_view word) {
+  return word.starts_with("file:") || word.starts_with("dir:");
+}
+
+int path_uninstall(Session& session) {
+  auto target = guard::parse_target(session.words().operands()[1], os::absolute("."));
+  if (!target) return session.fail(target.error());
+  auto done = guard::uninstall_path(*target);
+  if (!done) return session.fail(done.error());
+  const auto files = static_cast<std::int64_t>(done->files);
+  if (done->files == 0) return session.done({{"removed", files}}, "there was no guard of stint");
+  return session.done(
+      {{"removed", files}},
+      cat("removed ", files, " file(s) of the guard",
+          done->resource.empty()
+              ? std::string()
+              : cat("; the next run of ", quoted(done->resource),
+                    " makes them anew, unless it is forgotten there (stint seal --forget)")));
+}
+
 // Where something is installed: one line for each kind of place.
 struct Place {
   bool (*is)(std::string_view word);
-  int (*install)(Session&);
+  int (*install)(Session&);  // null: its guard comes with the first seal
   int (*uninstall)(Session&);
   int (*table)(Session&);  // protect and unprotect; null: it has no tables
 };
-constexpr std::array<Place, 2> kPlaces = {
-    {{is_postgres_place, postgres_install, postgres_uninstall, postgres_table},
+constexpr std::array<Place, 3> kPlaces = {
+    {{is_path_place, nullptr, path_uninstall, nullptr},
+     {is_postgres_place, postgres_install, postgres_uninstall, postgres_table},
      {is_git_place, git_install, git_uninstall, nullptr}}};
 
 int guard_command(Session& session) {
@@ -287,7 +320,7 @@ int guard_command(Session& session) {
   if (verb == "check" && two) return check_target(session, operands[1]);
   for (const Place& place : kPlaces) {
     if (!place.is(operands[1])) continue;
-    if (verb == "install" && two) return place.install(session);
+    if (verb == "install" && two && place.install != nullptr) return place.install(session);
     if (verb == "uninstall" && two) return place.uninstall(session);
     if ((verb == "protect" || verb == "unprotect") && place.table != nullptr) {
       return place.table(session);
@@ -295,7 +328,7 @@ int guard_command(Session& session) {
   }
   return session.fail(
       invalid("usage: stint guard check TARGET, install|uninstall PATH.git|postgres://..., "
-              "protect|unprotect postgres://... TABLE"));
+              "uninstall file:PATH|dir:PATH, protect|unprotect postgres://... TABLE"));
 }
 
 }  // namespace
@@ -339,7 +372,9 @@ const Command kGuard = {
         "again is no change. protect makes a table and its partitions refuse every write whose "
         "transaction does not show a current token: set local stint.token = 'N'. uninstall removes "
         "all of it, and refuses while tables are protected. TABLE is written as in SQL. No "
-        "password on the command line: PGPASSFILE, or @FILE for a file that holds the URL.",
+        "password on the command line: PGPASSFILE, or @FILE for a file that holds the URL.\n\n"
+        "Of a file or a directory: its guard comes with the first seal; uninstall takes its fences "
+        "and all else that it keeps beside file:PATH or dir:PATH away.",
     .examples = kGuardExamples,
     .options = kGuardOptions,
     .least_operands = 2,

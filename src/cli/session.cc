@@ -100,8 +100,14 @@ int Session::nothing(std::string_view what) {
 }
 
 int Session::done(const std::vector<api::JsonField>& fields, std::string_view words) {
+  did(std::string(words));
   json() ? print(api::to_json(fields)) : say(words);
   return kDone;
+}
+
+int Session::unwritten() {
+  return fail({Code::Failed, cat("the result could not be written to standard output",
+                                 did_.empty() ? "" : ". It is done all the same: ", did_)});
 }
 
 int Session::held(const api::Refused& refused, std::string_view option) {

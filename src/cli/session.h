@@ -8,6 +8,7 @@
 
 #include "api/json.h"
 #include "api/lease.h"
+#include "app/job_file.h"
 #include "app/opened.h"
 #include "app/settings.h"
 #include "cli/command.h"
@@ -31,8 +32,8 @@ class Session {
   bool quiet() const { return words_.has("-q"); }
 
   // The store that stint.toml names. REQUIRES: settings() was not called yet.
-  void use_jobs_store(std::string url, std::string path) {
-    jobs_store_ = {std::move(url), std::move(path)};
+  void use_jobs_store(std::string url, const app::JobFile& file) {
+    jobs_store_ = {{std::move(url), file.path}, file.found};
   }
   // Flags, environment, file, default. Fails only once: the first error is told.
   Result<const app::Settings*> settings();
@@ -48,6 +49,9 @@ class Session {
   // The result of a verb: an object, or words.
   int done(const std::vector<api::JsonField>& fields, std::string_view words);
   int nothing(std::string_view what);  // there is none of it: exit 3
+  // What was done, if the result cannot be printed. No secrets.
+  void did(std::string words) { did_ = std::move(words); }
+  int unwritten();
   int fail(const Error& error, const api::Lease* lease = nullptr, std::string_view cause = {});
   void complain(const std::string& document) const;  // JSON, to stderr
   // `option`: by which this command waits; empty: it has none.
@@ -73,9 +77,10 @@ class Session {
   Words words_;
   os::SystemClock clock_;
   os::SystemRandom random_;
-  std::optional<app::Setting> jobs_store_;
+  std::optional<app::JobsStore> jobs_store_;
   std::optional<app::Settings> settings_;
   std::unique_ptr<app::Opened> opened_;
+  std::string did_;
 };
 
 // "held by host-a:4711 for another 18 s ..."

@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
 #include "cli/queue.h"
+#include "cli/run_seals.h"
 #include "cli/session.h"
 #include "core/holder_policy.h"
 #include "os/crew.h"
@@ -19,7 +20,7 @@ namespace {
 
 constexpr std::size_t kMostJobs = 256;
 
-constexpr std::array<Option, 8> kWorkOptions = {{
+constexpr std::array<Option, 10> kWorkOptions = {{
     {"--jobs", "N", "so many workers side by side, each a process of its own (default 1)"},
     {"--with", "RESOURCE", "hold this lease for each item, so that guards have a token to compare"},
     {"--reports-progress", "",
@@ -30,6 +31,8 @@ constexpr std::array<Option, 8> kWorkOptions = {{
     {"--until-empty", "", "stop when there is nothing to claim"},
     {"--idle", "D", "stop when there was nothing to claim for this long"},
     {"--most", "N", "stop after so many items; with --jobs each worker after so many"},
+    kSealOption,
+    kNoSealOption,
 }};
 constexpr std::array<std::string_view, 3> kWorkExamples = {
     "stint work builds -- ./build.sh",
@@ -93,6 +96,8 @@ Result<queue::WorkRequest> parse_work(Session& session) {
     auto with = ResourceName::parse(*text);
     if (!with) return with.error();
     request.with = *with;
+  } else if (words.has("--seal")) {
+    return invalid("--seal needs --with RESOURCE: a target is guarded by a lease of its own");
   }
   auto most = count_of(words, "--most", 0, 1'000'000'000);
   if (!most) return most.error();
@@ -110,8 +115,11 @@ std::vector<std::string> crew_words(const Words& words) {
       out.push_back(*value);
     }
   }
+  for (const std::string& target : words.values("--seal")) {
+    out.insert(out.end(), {"--seal", target});
+  }
   for (const std::string_view flag :
-       {"--reports-progress", "--until-empty", "-q", "-v", "--json"}) {
+       {"--reports-progress", "--until-empty", "--no-seal", "-q", "-v", "--json"}) {
     if (words.has(flag)) out.emplace_back(flag);
   }
   out.emplace_back("--");
@@ -173,6 +181,10 @@ int work_command(Session& session) {
   auto opened = session.open();
   if (!opened) return session.fail(opened.error());
   if (auto ok = check_ttl(**queue, *request); !ok) return session.fail(ok.error());
+  MayTake may;
+  if (request->with) may.together.push_back(*request->with);
+  auto seals = plan_seals(session, may, session.words().values("--seal"));
+  if (!seals) return session.fail(seals.error());
   if (*jobs > 1) return run_crew(session, *jobs, *signals);
   holder::RunRequest told;
   told.owner = request->owner;
@@ -194,6 +206,11 @@ int work_command(Session& session) {
             return files.environment(told, item, with, path, (*opened)->leases().generation(),
                                      deadline);
           },
+      .seals = [&](const holder::Taken& with) -> Result<std::vector<holder::SealStep>> {
+        return seal_steps(
+            seal_world(session, **opened), *seals,
+            under_leases(with, *request->with, request->owner, (*opened)->leases().generation()));
+      },
       .deadline_moved = [&](MonoTime deadline) { files.deadline(deadline); },
       .say = [&](const std::string& line) { session.report(line); },
       .item_over = [&] { (*opened)->flush(); },
@@ -222,6 +239,9 @@ const Command kWork = {
         "STINT_PAYLOAD_FILE, "
         "STINT_CHECKPOINT_FILE (what the worker before had saved; empty: nothing) and "
         "STINT_PREVIOUS_PROGRESS in its environment; with --with also what 'stint run' gives.\n\n"
+        "With --with it seals the targets of that lease before each item is started, as 'stint "
+        "run' does. A target that refuses (13), is not reached (69) or leaves it unknown (14) "
+        "ends the worker; the item is given back.\n\n"
         "SIGTERM: no more is claimed, the item at hand is finished. A second one is passed on to "
         "the "
         "command.",

@@ -50,7 +50,8 @@ class HttpFences final : public api::Fences {
   Result<std::vector<std::string>> sealed(const ResourceName& resource) override;
   Result<core::Verdict> remember(const core::Offer& offer,
                                  const std::vector<std::string>& targets) override;
-  Status forget(const ResourceName& resource, const std::string& target) override;
+  Status forget(const ResourceName& resource, const std::string& target,
+                const api::ForgetWord& word) override;
   Result<api::FenceAnswer> admit(const std::string& target, const core::Offer& offer) override;
   Result<api::FenceAnswer> seal(const std::string& target, const core::Offer& offer) override;
   Result<std::optional<core::Fence>> fence(const std::string& target) override;

@@ -112,10 +112,12 @@ Result<core::Verdict> HttpFences::remember(const core::Offer& offer,
   return answer->verdict;
 }
 
-Status HttpFences::forget(const ResourceName& resource, const std::string& target) {
+Status HttpFences::forget(const ResourceName& resource, const std::string& target,
+                          const api::ForgetWord& word) {
   auto reply = link_.post(
       "/v1/fences/forget",
-      cat("{\"resource\":", json_quoted(resource.text()), ",\"target\":", json_quoted(target), "}"),
+      cat("{\"resource\":", json_quoted(resource.text()), ",\"target\":", json_quoted(target),
+          ",\"why\":", json_quoted(word.why), ",\"by\":", json_quoted(word.by), "}"),
       Link::Again::Yes);
   if (!reply) return reply.error();
   if (reply->status != 200) return Link::error_of(*reply);

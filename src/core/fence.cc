@@ -48,8 +48,8 @@ FenceDecision judge(const std::optional<Fence>& fence, const Offer& offer,
   if (!offer.token.issued()) {
     return {fence || step == Step::Seal ? Verdict::NoToken : Verdict::Admitted, std::nullopt};
   }
-  // What another store's life left behind counts for nothing once an operator says so.
-  if (!fence || (step == Step::Seal && offer.adopt && fence->generation != offer.generation)) {
+  // What another store's life or resource left behind counts for nothing once an operator says so.
+  if (!fence || (step == Step::Seal && takes_over(*fence, offer))) {
     if (!issued) return {Verdict::AskStore, std::nullopt};
     return by_the_stores_word(offer, *issued, step);
   }
@@ -67,7 +67,25 @@ FenceDecision judge(const std::optional<Fence>& fence, const Offer& offer,
   return by_the_stores_word(offer, *issued, step);
 }
 
+// Numbers go on from those of the generations before.
+FenceDecision judge_in_store(const std::optional<Fence>& fence, const Offer& offer,
+                             const Issued& issued, Step step) {
+  const bool compares = offer.generation == issued.generation || descends(issued, offer.generation);
+  FenceDecision decision = judge(fence, offer, issued, step);
+  const bool passes = decision.verdict == Verdict::Admitted || decision.verdict == Verdict::Done;
+  if (passes && offer.token.issued() && compares && offer.token < issued.newest) {
+    return {Verdict::Stale, std::nullopt};
+  }
+  return decision;
+}
+
 }  // namespace
+
+bool takes_over(const Fence& fence, const Offer& offer) {
+  if (!offer.adopt) return false;
+  if (fence.resource == offer.resource) return fence.generation != offer.generation;
+  return offer.adopt_from.empty() || offer.adopt_from == fence.resource;
+}
 
 bool shows_restored(const Fence& fence, const Issued& read_later) {
   if (fence.token <= read_later.newest) return false;
@@ -82,6 +100,16 @@ FenceDecision admit(const std::optional<Fence>& fence, const Offer& offer,
 FenceDecision seal(const std::optional<Fence>& fence, const Offer& offer,
                    const std::optional<Issued>& issued) {
   return judge(fence, offer, issued, Step::Seal);
+}
+
+FenceDecision admit_in_store(const std::optional<Fence>& fence, const Offer& offer,
+                             const Issued& issued) {
+  return judge_in_store(fence, offer, issued, Step::Write);
+}
+
+FenceDecision seal_in_store(const std::optional<Fence>& fence, const Offer& offer,
+                            const Issued& issued) {
+  return judge_in_store(fence, offer, issued, Step::Seal);
 }
 
 }  // namespace stint::core

@@ -18,6 +18,12 @@
 //   The store's word: above the newest issued -> never issued; the newest, but nobody ever claimed
 //   it -> never granted (but their own transfer or revoke seals with it); below the newest ->
 //   stale, also if this target was not sealed yet. G5 G12
+//
+//   A fence that lives in the store itself hears the store's word with every offer (`in_store`):
+//   there a token below the newest is stale also where it equals the fence. G5
+//
+//   An operator may move a fence to another resource, or to another store's life (`adopt`): the
+//   store's word alone decides then.
 #pragma once
 
 #include <optional>
@@ -45,7 +51,8 @@ enum class FenceMode { AtLeast, Once };
 enum class Sealing {
   Ahead,    // they are about to be sealed
   Stands,   // their fences stand, durable
-  Refused,  // the target refused its first seal: it is not this resource's
+  Refused,  // their first seal has failed for certain: nothing was made there
+  MadeAnew  // their fences were missing, and stand again
 };
 
 struct Offer {
@@ -56,7 +63,10 @@ struct Offer {
   std::string key;
   std::string digest;
   bool by_order = false;  // seal only: by transfer or revoke, whose token nobody has claimed yet
-  bool adopt = false;     // seal only: an operator's word, for a fence of another store's life
+  bool adopt = false;     // seal only: an operator's word, for a fence of another store's life or
+                          // of another resource
+  // With adopt: the resource that the fence may be taken from; empty: any.
+  std::string adopt_from = {};
   Sealing sealing = Sealing::Ahead;  // remember only
 };
 
@@ -91,8 +101,16 @@ struct FenceDecision {
 // may learn more: a fence that its own line cannot have issued means that the store went back. G12
 bool shows_restored(const Fence& fence, const Issued& read_later);
 
+// Whether an adoption takes this fence from another resource or store's life.
+bool takes_over(const Fence& fence, const Offer& offer);
+
 FenceDecision admit(const std::optional<Fence>& fence, const Offer& offer,
                     const std::optional<Issued>& issued);
+// At a fence that is read in one step with what the store has issued.   G5
+FenceDecision admit_in_store(const std::optional<Fence>& fence, const Offer& offer,
+                             const Issued& issued);
+FenceDecision seal_in_store(const std::optional<Fence>& fence, const Offer& offer,
+                            const Issued& issued);
 FenceDecision seal(const std::optional<Fence>& fence, const Offer& offer,
                    const std::optional<Issued>& issued);
 

@@ -138,6 +138,49 @@ TEST(FenceResource, OfAnotherNameIsForeign) {
   EXPECT_EQ(seal(fence(7), other, issued(9)).verdict, Verdict::Foreign);
 }
 
+TEST(FenceResource, ChangesByAnOperatorsSealWithTheNewestTokenAlone) {
+  Offer other = offer(3);
+  other.resource = "s";
+  other.adopt = true;
+  EXPECT_EQ(admit(fence(7), other, issued(3)).verdict, Verdict::Foreign)
+      << "a write adopts nothing";
+  EXPECT_EQ(seal(fence(7), other, std::nullopt).verdict, Verdict::AskStore);
+  EXPECT_EQ(seal(fence(7), other, issued(4)).verdict, Verdict::Stale);
+  EXPECT_EQ(seal(fence(7), other, issued(2)).verdict, Verdict::NeverIssued);
+  const FenceDecision moved = seal(fence(7, true), other, issued(3));
+  EXPECT_EQ(moved.verdict, Verdict::Admitted);
+  ASSERT_TRUE(moved.fence);
+  EXPECT_EQ(moved.fence->resource, "s");
+  EXPECT_EQ(moved.fence->token, Token(3));
+  EXPECT_FALSE(moved.fence->used);
+  other.adopt_from = "q";
+  EXPECT_EQ(seal(fence(7), other, issued(3)).verdict, Verdict::Foreign);
+  Offer same = offer(6);
+  same.adopt = true;
+  EXPECT_EQ(seal(fence(7), same, issued(6)).verdict, Verdict::Stale)
+      << "its own resource's fence is never lowered";
+}
+
+// Every verb of a fence in the store: the newest token is as good as a fence.
+// EVIDENCE-OF: G5
+TEST(FenceInStore, RefusesWhatIsOlderThanTheNewestThoughItEqualsTheFence) {
+  for (const auto law : {admit_in_store, seal_in_store}) {
+    for (const auto mode : {FenceMode::AtLeast, FenceMode::Once}) {
+      for (const bool used : {false, true}) {
+        EXPECT_EQ(law(fence(7, used), offer(7, mode), issued(8)).verdict, Verdict::Stale);
+        EXPECT_EQ(law(fence(7, used), offer(7, mode), issued(8, false)).verdict, Verdict::Stale);
+        EXPECT_EQ(law(fence(7, used), offer(7, mode), descendant(issued(8))).verdict,
+                  Verdict::Stale);
+      }
+    }
+    EXPECT_EQ(law(fence(7), offer(7), issued(7)).verdict, Verdict::Admitted);
+    EXPECT_EQ(law(fence(7), offer(8), issued(8)).verdict, Verdict::Admitted);
+    EXPECT_EQ(law(std::nullopt, offer(7), issued(8)).verdict, Verdict::Stale);
+  }
+  EXPECT_EQ(admit_in_store(fence(7, true), offer(7, FenceMode::Once), issued(7)).verdict,
+            Verdict::Done);
+}
+
 // EVIDENCE-OF: G12
 TEST(FenceAboveItsStore, SaysThatTheStoreWasRestored) {
   EXPECT_EQ(admit(fence(7), offer(9), issued(6)).verdict, Verdict::Restored);

@@ -157,8 +157,12 @@ Cause how_it_moved(const Ownership& now, Token before) {
 
 // None if the proof is the present owner's, whether or not the lease still runs.
 Cause refute(const Record& record, const Proof& proof, const Context& context) {
-  if (!record.own) return proof.token > context.floor ? Cause::Restored : Cause::Superseded;
-  if (proof.token > record.own->token) return Cause::Restored;  // G12
+  const Token newest = record.own ? record.own->token : context.floor;
+  if (proof.token > newest) {
+    // A number proves nothing: only who knows that it was issued knows that it is gone.   G12
+    return proof.token <= context.remembered ? Cause::Restored : Cause::NeverIssued;
+  }
+  if (!record.own) return Cause::Superseded;
   if (proof.token < record.own->token) return how_it_moved(*record.own, proof.token);
   if (!record.own->claim.matches(proof.claim)) return Cause::NotHolder;
   if (proof.owner && *proof.owner != record.own->owner) return Cause::NotHolder;

@@ -220,9 +220,10 @@ enum class Cause {
   Revoked,
   Stalled,
   MaxHold,
-  Restored,    // the proof is newer than the store: it went back in time
-  NotHolder,   // right token, wrong claim or owner
-  WrongToken,  // transfer, revoke: not the expected token
+  Restored,     // the token was issued, and the store does not know it: it went back in time
+  NeverIssued,  // newer than the store, and nobody remembers that it was issued: mistyped, say
+  NotHolder,    // right token, wrong claim or owner
+  WrongToken,   // transfer, revoke: not the expected token
 };
 std::string_view word(Cause cause);
 
@@ -233,8 +234,9 @@ struct Decision {
 };
 
 struct Context {
-  Token floor;        // of the store: every grant is above it
-  WallTime now_wall;  // for people
+  Token floor;            // of the store: every grant is above it
+  Token remembered = {};  // of this resource, as anybody outside the store knows that it was issued
+  WallTime now_wall;      // for people
 };
 
 // How the present ownership ended; empty while it is held or reserved, or if there never was one.

@@ -144,10 +144,10 @@ std::vector<NamedVerb> right_verbs() {
 
 // G granted, P replayed, R refused, N renewed, E ended, e ended before, M moved, T noted, H holds;
 // L and a cause: lost (x expired, r released, v revoked, s stalled, m max_hold, n not holder,
-// b restored, w wrong token, p superseded, t transferred).
+// b restored, i never issued, w wrong token, p superseded, t transferred).
 // clang-format off
 const std::map<std::string, std::string> kGrid = {
-    {"never",                   "G G G G G Lb Lb Lb Lb Lb Lb Lw Lw"},
+    {"never",                   "G G G G G Li Li Li Li Li Li Lw Lw"},
     {"held",                    "R R P G R N E E E T H M M"},
     {"held with terms",         "R R P G R N E E E T H M M"},
     {"held, rested",            "R R P G R N E E E T H M M"},
@@ -184,6 +184,7 @@ std::string cause_letter(Cause cause) {
     case Cause::Stalled: return "s";
     case Cause::MaxHold: return "m";
     case Cause::Restored: return "b";
+    case Cause::NeverIssued: return "i";
     case Cause::NotHolder: return "n";
     case Cause::WrongToken: return "w";
   }
@@ -283,7 +284,7 @@ TEST(LeaseTable, TurnsEveryWrongProofAwayWithItsCause) {
     const bool heirs = s.record.pulse.standing == Standing::Reserved;
     const bool fenced = nobodys && s.record.own->reason == Reason::Released;
     const std::string before = fenced ? "Lr" : nobodys ? "Lv" : heirs ? "Lt" : "Lp";
-    const std::vector<std::string> expected = {"Ln", "Ln", "Ln", before, "Lp", "Lb", "Lp"};
+    const std::vector<std::string> expected = {"Ln", "Ln", "Ln", before, "Lp", "Li", "Lp"};
     const std::vector<Proof> proofs = wrong_proofs();
     for (std::size_t i = 0; i < proofs.size(); ++i) {
       for (const NamedVerb& v : proved_by(proofs[i])) {
@@ -293,6 +294,25 @@ TEST(LeaseTable, TurnsEveryWrongProofAwayWithItsCause) {
         EXPECT_EQ(letters(d), again ? "e" : expected[i])
             << s.name << " / " << v.name << " / proof " << i;
       }
+    }
+  }
+}
+
+// A number proves nothing: only what is remembered outside of the store shows that it went back.
+// EVIDENCE-OF: G12
+TEST(LeaseTable, TakesANumberAboveTheNewestForARestoreOnlyWhereItIsRememberedAsIssued) {
+  for (const Situation& s : situations()) {
+    const Token newest = s.record.own ? s.record.own->token : Token();
+    const Proof proof{newest.next(), kClaim, std::nullopt};
+    for (const NamedVerb& v : proved_by(proof)) {
+      const auto cause = [&](Token remembered) {
+        return decide(s.record, v.verb,
+                      {.floor = Token(), .remembered = remembered, .now_wall = kNow})
+            .cause;
+      };
+      EXPECT_EQ(cause(Token()), Cause::NeverIssued) << s.name << " / " << v.name;
+      EXPECT_EQ(cause(newest), Cause::NeverIssued) << s.name << " / " << v.name;
+      EXPECT_EQ(cause(newest.next()), Cause::Restored) << s.name << " / " << v.name;
     }
   }
 }

@@ -22,7 +22,7 @@ constexpr Words<Standing, 5> kStandings = {{{Standing::Granted, "granted"},
                                             {Standing::Stalled, "stalled"},
                                             {Standing::Revoked, "revoked"}}};
 
-constexpr Words<Cause, 11> kCauses = {{{Cause::None, ""},
+constexpr Words<Cause, 12> kCauses = {{{Cause::None, ""},
                                        {Cause::Expired, "expired"},
                                        {Cause::Superseded, "superseded"},
                                        {Cause::Released, "released"},
@@ -30,6 +30,7 @@ constexpr Words<Cause, 11> kCauses = {{{Cause::None, ""},
                                        {Cause::Revoked, "revoked"},
                                        {Cause::Stalled, "stalled"},
                                        {Cause::MaxHold, "max_hold"},
+                                       {Cause::NeverIssued, "never_issued"},
                                        {Cause::Restored, "restored"},
                                        {Cause::NotHolder, "not_holder"},
                                        {Cause::WrongToken, "wrong_token"}}};

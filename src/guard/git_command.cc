@@ -57,9 +57,9 @@ Result<GitEnd> Git::run(const std::vector<std::string>& words, Millis limit,
   call.argv.insert(call.argv.end(), words.begin(), words.end());
   auto end = os::run_program(call);
   if (!end) return end.error();
-  if (end->exit_code == 127 && end->out.empty())
+  if (end->how.code() == 127 && end->out.empty())
     return Error{Code::Failed, "git was not found in PATH"};
-  return GitEnd{end->exit_code, std::move(end->out), std::move(end->talk)};
+  return GitEnd{end->how, std::move(end->out), std::move(end->talk)};
 }
 
 Git Git::in(const std::string& folder) {

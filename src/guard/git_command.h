@@ -11,14 +11,15 @@
 
 #include "base/result.h"
 #include "base/time.h"
+#include "os/ended.h"
 
 namespace stint::guard {
 
 struct GitEnd {
-  int exit_code = 0;
+  os::End how;
   std::string out;
   std::string talk;  // stderr
-  bool ok() const { return exit_code == 0; }
+  bool ok() const { return how.good(); }
 };
 
 class Git {
@@ -26,7 +27,8 @@ class Git {
   // Empty: the repository of the current directory, as git finds it.
   explicit Git(std::string git_dir = {}) : git_dir_(std::move(git_dir)) {}
 
-  // Code::Failed: git is not there. Code::UnknownOutcome: it was killed after `limit`.
+  // Code::Failed: git is not there. Code::UnknownOutcome: it was killed after `limit`,
+  // or nobody saw how it ended.
   Result<GitEnd> run(const std::vector<std::string>& words, Millis limit = kShort,
                      const std::string& input = {}) const;
   // The output without its last line end; `doing` and git's own words where it failed.

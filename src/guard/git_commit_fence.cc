@@ -62,7 +62,7 @@ Result<PushEnd> push_branch(const Git& git, const BranchPlace& place, const std:
   }
   out.talk = std::move(end->talk);
   out.fate =
-      fate_of_push(end->exit_code, parse_porcelain(end->out), out.talk, place.branch, &out.why);
+      fate_of_push(end->how.code(), parse_porcelain(end->out), out.talk, place.branch, &out.why);
   const GitRemote remote(git, {.remote = place.remote,
                                .url = place.url,
                                .ref = place.branch,
@@ -95,11 +95,16 @@ Result<GitPushed> stand_on_seal_first(const GitPush& push, const BranchPlace& pl
   auto fences = push.fences();
   if (!fences) return fences.error();
   if (push.dry_run) return GitPushed{.answer = Written{}, .target = name, .oid = {}};
+  auto before = (*fences)->word(push.pass.resource);
+  if (!before) return before.error();
   auto remembered = (*fences)->remember(offer_of(push.pass, ""), {name});
   if (!remembered) return remembered.error();
   const SealRequest request{.pass = push.pass, .adopt = {}};
   auto sealed =
       seal_by_commit(Git::in(push.folder).within(push.limit), place, name, request, *fences);
+  const bool refused_first = sealed ? std::holds_alternative<Refused>(*sealed)
+                                    : sealed.error().code != Code::UnknownOutcome;
+  if (refused_first && memory_of(*before, name) == Memory::None) take_back(**fences, request, name);
   if (!sealed) return sealed.error();
   if (auto* refused = std::get_if<Refused>(&*sealed))
     return GitPushed{.answer = std::move(*refused), .target = name, .oid = {}};

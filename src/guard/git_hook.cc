@@ -119,10 +119,35 @@ Result<bool> guard_branches(const Git& git, const HookOptions& options) {
   return changed;
 }
 
-std::vector<std::string> unbound_patterns(const Git& git) {
+// As the hook reads it: a pattern of refs and a fence, in each line.
+std::string guarded_lines(const Git& git) {
   auto now = git.run({"config", "--get-all", "stint.guarded"});
-  std::string all = now ? std::move(now->out) : std::string();
-  if (trim(all).empty()) all = "refs/heads/* *";
+  if (now && !trim(now->out).empty()) return std::move(now->out);
+  return "refs/heads/* *";
+}
+
+std::vector<std::string> guarded_patterns(const Git& git) {
+  std::vector<std::string> out;
+  const std::string all = guarded_lines(git);
+  for (const std::string_view line : split(all, '\n')) {
+    const std::string_view pattern = line.substr(0, line.rfind(' '));
+    if (!pattern.empty()) out.emplace_back(pattern);
+  }
+  return out;
+}
+
+std::vector<std::string> absent_branches(const Git& git, const std::vector<std::string>& branches) {
+  std::vector<std::string> out;
+  for (const std::string& branch : branches) {
+    if (branch.ends_with('*')) continue;
+    auto there = git.run({"show-ref", "--verify", "--quiet", branch});
+    if (there && !there->ok()) out.push_back(branch);
+  }
+  return out;
+}
+
+std::vector<std::string> unbound_patterns(const Git& git) {
+  const std::string all = guarded_lines(git);
   std::vector<std::string> out;
   const auto lines = split(all, '\n');
   for (const std::string_view line : lines) {
@@ -229,11 +254,19 @@ Result<std::string> fence_prefix_at(const std::string& repository) {
   return std::string(set.empty() ? kFencePrefix : set);
 }
 
+bool HookFound::guards(std::string_view ref) const {
+  return std::ranges::any_of(guarded, [&](std::string_view pattern) {
+    return pattern.ends_with('*') ? ref.starts_with(pattern.substr(0, pattern.size() - 1))
+                                  : ref == pattern;
+  });
+}
+
 Result<HookFound> look_at_hook(const std::string& repository) {
   auto place = find_place(repository);
   if (!place) return place.error();
   const HookFile& hook = place->refuses;
   HookFound out{.state = HookState::None, .path = hook.path};
+  out.guarded = guarded_patterns(place->git);
   out.unbound = unbound_patterns(place->git);
   out.only_git = says_only_git(*place);
   const auto text = os::read_file(hook.path);
@@ -258,6 +291,7 @@ Result<HookInstalled> install_hook(const HookOptions& options) {
   if (auto ok = check_plain(place->git, options.branches); !ok) return ok.error();
   HookInstalled out;
   out.path = place->refuses.path;
+  out.absent = absent_branches(place->git, options.branches);
   auto fsync = add_fsync(place->git);
   if (!fsync) return fsync.error();
   out.fsync = *fsync;

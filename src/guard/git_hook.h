@@ -40,6 +40,7 @@ struct HookInstalled {
   bool only_git = false;  // that word stands
   // Patterns of refs that are bound to no resource: the fence of any opens them.
   std::vector<std::string> unbound = {};
+  std::vector<std::string> absent = {};  // branches that were named and are not there
 };
 
 std::string_view hook_text();           // reference-transaction
@@ -65,6 +66,9 @@ struct HookFound {
   std::string path;                       // where git looks for it
   bool only_git = false;                  // as above
   std::vector<std::string> unbound = {};  // as above
+  std::vector<std::string> guarded = {};  // patterns of refs
+
+  bool guards(std::string_view ref) const;
 };
 // Changes nothing.
 Result<HookFound> look_at_hook(const std::string& repository);

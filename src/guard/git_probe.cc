@@ -223,6 +223,16 @@ void Probe::hook() {
                  "here, by the word of who installed the hooks"
                : "what a killed git left is cleared by the next push, unless it died before it was "
                  "recorded whose that is ('stint guard install --only-git' has these cleared too)");
+      // A hook that guards others does as much for this branch as none.
+      if (!found->guards(target_.branch)) {
+        std::string others;
+        for (const std::string& one : found->guarded) {
+          others += cat(others.empty() ? "" : ", ", printable(one));
+        }
+        return tell(Level::Fail, "hook",
+                    cat("it guards ", others, " and not ", target_.branch, kSo,
+                        " ('stint guard install PATH.git --branch' adds one)"));
+      }
       return tell(Level::Ok, "hook",
                   "the server itself refuses lower tokens, force, deletion and pushes without a "
                   "fence");

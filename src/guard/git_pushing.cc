@@ -113,15 +113,26 @@ Status Pushing::seal_first() {
   if (fences != nullptr) {
     if (auto ok = remember(*fences, std::move(why)); !ok || refused_) return ok;
   }
-  if (push_.dry_run) return {};
+  return push_.dry_run ? Status() : raise(fences, request);
+}
+
+Status Pushing::raise(api::Fences* fences, const SealRequest& request) {
   auto answer = seal_at(remote_, out_.target, request, fences, &standing_);
+  const bool sealed = answer && std::holds_alternative<Sealed>(*answer);
+  const bool unknown = !answer && answer.error().code == Code::UnknownOutcome;
+  if (!sealed && !unknown && first_ && fences != nullptr) {
+    take_back(*fences, request, out_.target);
+  }
   if (!answer) return answer.error();
   if (const auto* refused = std::get_if<Refused>(&*answer)) {
     refused_ = *refused;
     return {};
   }
   out_.sealed = true;
-  if (fences != nullptr) tell_standing(*fences, request, to_tell_);
+  if (fences != nullptr) {
+    tell_standing(*fences, request, to_tell_,
+                  anew_ ? core::Sealing::MadeAnew : core::Sealing::Stands);
+  }
   return {};
 }
 
@@ -133,7 +144,7 @@ Status Pushing::not_missing() const {
   if (!oid->empty()) return {};
   return fault(
       "it had been sealed, and its fence is missing. Find out what happened to the "
-      "repository; then 'stint seal' by the present holder makes the fence anew");
+      "repository; the present holder's next push or seal makes the fence anew");
 }
 
 // Before it is sealed: transfer and revoke must find every target that may be.
@@ -141,22 +152,22 @@ Status Pushing::remember(api::Fences& fences, Refused why) {
   auto word = fences.word(push_.pass.resource);
   if (!word) return word.error();
   to_tell_.clear();
-  bool known = false;
   bool sealed = false;
   // Of all branches there: they share the fence.
   for (const std::string& one : word->sealed) {
     if (!same_fence(one, out_.target)) continue;
-    known = true;
-    if (memory_of(*word, one) == Memory::Sealed) {
-      sealed = true;
-    } else {
-      to_tell_.push_back(one);
-    }
+    sealed = sealed || memory_of(*word, one) == Memory::Sealed;
+    to_tell_.push_back(one);
   }
-  if (sealed && standing_.oid.empty()) return not_missing();
-  if (known || push_.dry_run) return {};
-  to_tell_.push_back(out_.target);
-  auto remembered = fences.remember(offer_of(push_.pass, ""), {out_.target});
+  if (sealed && standing_.oid.empty()) {
+    // The store's word of this moment is the simpler evidence: nobody newer can have sealed it.
+    anew_ = is_present_holder(*word, push_.pass);
+    if (!anew_) return not_missing();
+  }
+  if (sealed || push_.dry_run) return {};
+  first_ = to_tell_.empty();
+  if (first_) to_tell_.push_back(out_.target);
+  auto remembered = fences.remember(offer_of(push_.pass, ""), to_tell_);
   if (!remembered) return remembered.error();
   if (*remembered != core::Verdict::Admitted) {
     why.verdict = *remembered;

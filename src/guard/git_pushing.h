@@ -27,6 +27,8 @@ class Pushing {
   Status stand();  // sets standing_ to a fence of ours, or refused_
   Status seal_first();
   Status remember(api::Fences& fences, Refused why);
+  // The seal, and what the store is told of it.
+  Status raise(api::Fences* fences, const SealRequest& request);
   Status not_missing() const;
   Status judge();
   Result<PushFate> send();
@@ -64,7 +66,9 @@ class Pushing {
   std::string hook_said_;  // by its words only, too
   std::optional<core::Fence> raised_;  // mode once: what the fence becomes with this write
   std::optional<Refused> refused_;
-  std::vector<std::string> to_tell_;  // about to be sealed: told when the fence stands
+  std::vector<std::string> to_tell_;  // told when the fence stands
+  bool first_ = false;                // nobody had remembered it before this push did
+  bool anew_ = false;                 // its fence is missing, and this run is the present holder
   std::string why_;
   std::string last_;  // our own last fence object
 };

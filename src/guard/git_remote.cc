@@ -210,7 +210,7 @@ Result<bool> GitRemote::contains(const std::string& ref, const std::string& tip,
   if (!fetched) return fetched.error();
   auto found = git_.run({"--no-replace-objects", "merge-base", "--is-ancestor", oid, tip});
   if (!found) return found.error();
-  if (found->exit_code == 0 || found->exit_code == 1) return found->exit_code == 0;
+  if (found->ok() || found->how.code() == 1) return found->ok();
   return unavailable(git_words(found->talk)).during("looking into the branch");
 }
 
@@ -318,7 +318,7 @@ Result<PushEnd> GitRemote::push(const PushPlan& plan) const {
                        "pushed. Name a remote that is none"));
   }
   out.fate =
-      fate_of_push(end->exit_code, parse_porcelain(end->out), out.talk, place_.ref, &out.why);
+      fate_of_push(end->how.code(), parse_porcelain(end->out), out.talk, place_.ref, &out.why);
   std::vector<BranchUpdate> refs = plan.branches;
   refs.push_back({out.oid, place_.ref});
   look_at(out, refs, pushed_to(end->out));

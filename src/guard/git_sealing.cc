@@ -106,6 +106,7 @@ Result<SealAnswer> seal_at(const GitRemote& remote, const std::string& target,
   std::optional<PushEnd> lost;  // may still land, whatever becomes of later tries
   std::string expected;         // by the last try
   int unseen = 0;               // tries that found it moved, where a reading shows it as it was
+  bool was_none = false;
   const auto told = [&](const Error& error) { return lost ? not_sealed(target, *lost) : error; };
   for (int i = 0; i < kMostTries; ++i) {
     auto read = remote.read();
@@ -128,6 +129,7 @@ Result<SealAnswer> seal_at(const GitRemote& remote, const std::string& target,
     }
     expected = read->oid;
     Refused why = refusal_at(target, *read);
+    if (i == 0) was_none = read->oid.empty();
     const auto fence = read->fence ? std::optional(read->fence->fence) : std::nullopt;
     auto decision = judge_seal(fence, request, fences, &why);
     if (!decision) return told(decision.error());
@@ -150,7 +152,7 @@ Result<SealAnswer> seal_at(const GitRemote& remote, const std::string& target,
       if (standing != nullptr) {
         *standing = {.oid = last.oid, .fence = **next, .unreadable = {}, .raw = last.raw};
       }
-      return SealAnswer(Sealed{});
+      return SealAnswer(Sealed{.already = false, .was_none = was_none, .narrow = {}});
     }
     if (last.fate == PushFate::Unreached || last.fate == PushFate::Refused) break;
     if (last.fate != PushFate::Moved) os::pause_for(kBetweenTries * (i + 1));

@@ -81,11 +81,11 @@ Memory memory_of(const api::TokenWord& word, const std::string& target) {
 }
 
 void tell_standing(api::Fences& fences, const SealRequest& request,
-                   const std::vector<std::string>& targets) {
+                   const std::vector<std::string>& targets, core::Sealing how) {
   if (targets.empty()) return;
   core::Offer offer = offer_of(request.pass, "");
   offer.by_order = request.by_order;
-  offer.sealing = core::Sealing::Stands;
+  offer.sealing = how;
   static_cast<void>(fences.remember(offer, targets));
 }
 
@@ -96,7 +96,15 @@ bool take_back(api::Fences& fences, const SealRequest& request, const std::strin
   offer.by_order = request.by_order;
   offer.sealing = core::Sealing::Refused;
   auto verdict = fences.remember(offer, {target});
-  return verdict && *verdict == core::Verdict::Admitted;
+  if (!verdict || *verdict != core::Verdict::Admitted) return false;
+  // Another process may have said that it is about to seal it, too.
+  word = fences.word(request.pass.resource);
+  return word && memory_of(*word, target) == Memory::None;
+}
+
+bool is_present_holder(const api::TokenWord& word, const Pass& pass) {
+  return word.live && word.issued.generation == pass.generation &&
+         word.issued.newest == pass.token && pass.claim && word.claim.matches(pass.claim->hash());
 }
 
 Result<core::FenceDecision> judge_write(const std::optional<core::Fence>& fence, const Pass& pass,

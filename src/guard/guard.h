@@ -55,6 +55,7 @@ struct Written {
 };
 struct Sealed {
   bool already = false;     // the fence stood at this token before
+  bool was_none = false;    // no fence at all stood there, as far as the guard can tell
   std::string narrow = {};  // why the window was not zero this time; empty: it was
 };
 
@@ -92,10 +93,15 @@ Memory memory_of(const api::TokenWord& word, const std::string& target);
 // Tells the store that fences stand, once they do. A failure is no harm: a fence that goes missing
 // before the next holder's seal is not noticed then, and is made anew by the present holder.
 void tell_standing(api::Fences& fences, const SealRequest& request,
-                   const std::vector<std::string>& targets);
-// A target refused its first seal as another's (Foreign): takes it back, so that later runs do not
-// fail there. True: it was only about to be sealed, and is no longer remembered.
+                   const std::vector<std::string>& targets,
+                   core::Sealing how = core::Sealing::Stands);
+// The first seal of a target has failed for certain, and this process said that it was about to be
+// sealed: strikes that, so that later runs do not fail there. True: it is not remembered now.
 bool take_back(api::Fences& fences, const SealRequest& request, const std::string& target);
+
+// Whether the store knows the pass as that of the live holder of the newest token. Only that one
+// makes a missing fence anew.   G5
+bool is_present_holder(const api::TokenWord& word, const Pass& pass);
 
 // Asks core; when core wants the store's word, asks the store once and core again. Never AskStore.
 // `fences` null: the store cannot be asked, Code::Unavailable.

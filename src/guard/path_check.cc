@@ -26,19 +26,46 @@ std::optional<CheckLine> git_carries(const std::string& parent, const std::strin
   if (!in_work_tree(parent)) return std::nullopt;
   const auto end = os::run_program({.argv = {"git", "-C", parent, "check-ignore", "-q", fence},
                                     .environment = {"PATH=/usr/local/bin:/usr/bin:/bin"}});
-  if (end && end->exit_code == 0) return std::nullopt;
+  if (end && end->how.good()) return std::nullopt;
   return CheckLine{Level::Warn,
                    "git would carry the fence files: they are not in .git/info/exclude, where the "
                    "first write puts them if it may. Add the line '.*.fence.[0-9]*' there or to "
                    ".gitignore (docs/guides/guard-files.md has all of them)"};
 }
 
+Artifact artifact_of(const Target& target) {
+  return target.kind == TargetKind::File ? Artifact::File : Artifact::Directory;
+}
+
 }  // namespace
 
+bool may_stand_at(const Target& target, const Pass& pass) {
+  auto site = Site::open({.path = target.place, .kind = artifact_of(target)});
+  return site && may_stand(*site, pass);
+}
+
+Result<PathGuardRemoved> uninstall_path(const Target& target) {
+  PathGuardRemoved out;
+  if (words_of_absent(target)) return out;
+  auto site = Site::open({.path = target.place, .kind = artifact_of(target)});
+  if (!site) return site.error();
+  auto survey = site->survey();
+  if (!survey) return survey.error();
+  if (!survey->fences.empty()) out.resource = survey->fences.front().fence.resource;
+  const auto last = [](const BesideName& one) { return one.kind == Beside::Fence; };
+  std::ranges::stable_partition(survey->names, [&](const auto& one) { return !last(one); });
+  for (const BesideName& one : survey->names) {
+    if (auto gone = site->discard(one); !gone) return gone.error();
+    ++out.files;
+  }
+  // Of a network mount.
+  if (site->directory().remove(cat('.', site->name(), ".lock")) == 0) ++out.files;
+  if (auto synced = site->sync("taking the guard away"); !synced) return synced.error();
+  return out;
+}
+
 Result<std::vector<CheckLine>> check_path(const Target& target, api::Fences* fences) {
-  auto site =
-      Site::open({.path = target.place,
-                  .kind = target.kind == TargetKind::File ? Artifact::File : Artifact::Directory});
+  auto site = Site::open({.path = target.place, .kind = artifact_of(target)});
   if (!site) return site.error();
   auto survey = site->survey();
   if (!survey) return survey.error();

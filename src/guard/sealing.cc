@@ -194,6 +194,7 @@ Result<SealAnswer> seal_site(Site& site, const SealRequest& request, api::Fences
     auto opened = site.reopen();
     return opened ? Result<bool>(true) : Result<bool>(opened.error());
   };
+  bool was_none = false;
   for (int tries = 0; tries < kMostSealTries; ++tries) {
     auto survey = site.survey();
     if (!survey) return survey.error();
@@ -205,6 +206,7 @@ Result<SealAnswer> seal_site(Site& site, const SealRequest& request, api::Fences
         judge_seal(*fence ? std::optional((*fence)->fence) : std::nullopt, request, fences, &why);
     if (!decision) return decision.error();
     if (!admitted(decision->verdict)) return why;
+    if (tries == 0) was_none = survey->fences.empty() && survey->torn.empty();
     auto own_fence = stand(site, request, *survey, *decision);
     if (!own_fence) {
       if (auto moved = in_another(); moved && *moved) continue;
@@ -224,9 +226,17 @@ Result<SealAnswer> seal_site(Site& site, const SealRequest& request, api::Fences
     }
     auto moved = in_another();
     if (!moved) return moved.error();
-    if (!*moved) return Sealed{.already = already, .narrow = site.narrow()};
+    if (!*moved) {
+      return Sealed{.already = already, .was_none = was_none, .narrow = site.narrow()};
+    }
   }
   return unavailable(cat("the fences of ", quoted(site.target()), " change too fast"));
+}
+
+bool may_stand(const Site& site, const Pass& pass) {
+  auto survey = site.survey();
+  return !survey || !survey->torn.empty() ||
+         std::ranges::any_of(survey->fences, [&](const auto& one) { return own(one, pass); });
 }
 
 namespace {
@@ -239,8 +249,8 @@ Status not_missing(const Site& site) {
   if (!again->fences.empty() || !again->torn.empty()) return {};
   return unavailable(cat("the fence of ", quoted(site.target()),
                          " is missing, although it was sealed before: it was removed, or this "
-                         "is a restored copy. Nothing was written. Look at the file, then seal "
-                         "it (stint seal) and write again"));
+                         "is a restored copy. Nothing was written. The present holder's next "
+                         "write or seal makes it anew"));
 }
 
 }  // namespace
@@ -281,25 +291,26 @@ Result<SealAnswer> sealed_for_writing(Site& site, const Pass& pass, api::Fences*
   auto word = fences->word(pass.resource);
   if (!word) return word.error();
   const Memory known = memory_of(*word, site.target());
-  if (!*fence && known == Memory::Sealed) {
+  // The store's word of this moment is the simpler evidence: nobody newer can have sealed it.
+  if (!*fence && known == Memory::Sealed && !is_present_holder(*word, pass)) {
     if (auto there = not_missing(site); !there) return there.error();
   }
   // Before the fence stands, so that a transfer or a revocation knows of it. If it does already:
   // that this token is still the newest, in the same reading, says as much.
   const core::Offer offer = offer_of(pass, "");
-  auto remembered = known == Memory::None ? fences->remember(offer, {site.target()})
-                                          : core::seal(std::nullopt, offer, word->issued).verdict;
+  auto remembered = known == Memory::Sealed ? core::seal(std::nullopt, offer, word->issued).verdict
+                                            : fences->remember(offer, {site.target()});
   if (!remembered) return remembered.error();
   if (!admitted(*remembered)) {
     why.verdict = *remembered;
     return why;
   }
   auto sealed = seal_site(site, request, fences);
-  if (!sealed || known == Memory::Sealed) return sealed;
-  if (std::holds_alternative<Sealed>(*sealed)) {
-    tell_standing(*fences, request, {site.target()});
-  } else if (known == Memory::None &&
-             std::get<Refused>(*sealed).verdict == core::Verdict::Foreign) {
+  if (const auto* done = sealed ? std::get_if<Sealed>(&*sealed) : nullptr) {
+    const bool anew = known == Memory::Sealed && done->was_none;
+    tell_standing(*fences, request, {site.target()},
+                  anew ? core::Sealing::MadeAnew : core::Sealing::Stands);
+  } else if (known == Memory::None && !may_stand(site, pass)) {
     take_back(*fences, request, site.target());
   }
   return sealed;

@@ -117,6 +117,9 @@ bool own(const StandingFence& fence, const Pass& pass);
 // Raises the fence and removes what lower tokens have staged; the whole of `seal`.
 Result<SealAnswer> seal_site(Site& site, const SealRequest& request, api::Fences* fences);
 
+// Whether a fence of this pass may stand there; false only if it is seen that none does.
+bool may_stand(const Site& site, const Pass& pass);
+
 // Before a write: finds the fence of this pass standing, or seals first.
 Result<SealAnswer> sealed_for_writing(Site& site, const Pass& pass, api::Fences* fences);
 

@@ -4,6 +4,8 @@
 
 #include "base/text.h"
 #include "base/url_secret.h"
+#include "os/artifact.h"
+#include "os/files.h"
 
 namespace stint::guard {
 namespace {
@@ -175,6 +177,25 @@ Result<std::vector<CheckLine>> check(const Guards& guards, const Target& target,
   const Guard* guard = find(guards, target.kind);
   if (guard == nullptr || !guard->check) return unsupported(target, "check");
   return guard->check(target, fences);
+}
+
+bool surely_failed(const Guards& guards, const Target& target, const Pass& pass,
+                   const Result<SealAnswer>& answer) {
+  if (answer) return std::holds_alternative<Refused>(*answer);
+  if (answer.error().code == Code::UnknownOutcome) return false;
+  const Guard* guard = find(guards, target.kind);
+  return guard == nullptr || !guard->may_stand || !guard->may_stand(target, pass);
+}
+
+std::optional<std::string> words_of_absent(const Target& target) {
+  if (target.kind != TargetKind::File && target.kind != TargetKind::Directory) return {};
+  std::string folder = os::parent_of(target.place);
+  if (os::exists(folder)) return {};
+  while (folder != "/" && !os::exists(folder)) folder = os::parent_of(folder);
+  const std::string there = os::real_path(folder);
+  if (there.empty()) return {};
+  const std::string rest = target.place.substr(folder == "/" ? 0 : folder.size());
+  return cat(target.words.substr(0, target.words.find(':') + 1), there == "/" ? "" : there, rest);
 }
 
 namespace {

@@ -14,6 +14,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -50,6 +51,9 @@ struct Guard {
   std::function<Result<std::string>(const Target&)> settle_words;
   std::function<Result<SealAnswer>(const Target&, const SealRequest&, api::Fences*)> seal;
   std::function<Result<std::vector<CheckLine>>(const Target&, api::Fences*)> check;
+  // After a seal that failed with a fault: whether its fence may stand all the same. Empty: only
+  // where the outcome is unknown.
+  std::function<bool(const Target&, const Pass&)> may_stand = {};
 };
 
 // A table that app/ fills: one line for each guard.
@@ -64,6 +68,14 @@ Result<SealAnswer> seal(const Guards& guards, const Target& target, const SealRe
                         api::Fences* fences);
 Result<std::vector<CheckLine>> check(const Guards& guards, const Target& target,
                                      api::Fences* fences);
+
+// The seal failed, and it is certain that it has left no fence.
+bool surely_failed(const Guards& guards, const Target& target, const Pass& pass,
+                   const Result<SealAnswer>& answer);
+
+// Of a file: or dir: target whose folder does not exist here, and of no other: its words, as they
+// would be if it did. What cannot be looked at may exist.
+std::optional<std::string> words_of_absent(const Target& target);
 
 // The guard of targets whose fence is in the store itself.
 Guard store_guard();

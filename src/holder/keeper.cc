@@ -138,6 +138,8 @@ void Keeper::answer(One& one, MonoTime sent_at, const Result<api::HoldAnswer>& a
 void Keeper::note_lost(const One& one, const api::Lost& lost) {
   if (lost_) return;
   lost_ = lost;
+  // It was issued: to us.   G12
+  if (lost.cause == core::Cause::NeverIssued) lost_->cause = core::Cause::Restored;
   lost_resource_ = one.kept.grip.resource.text();
 }
 

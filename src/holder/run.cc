@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "holder/clock_step.h"
 #include "os/errand.h"
+#include "os/sandbox.h"
 
 namespace stint::holder {
 namespace {
@@ -24,6 +25,7 @@ class Run {
         hooks_(hooks) {}
 
   Result<RunAnswer> go() {
+    if (auto seen = look_at_sight(); !seen) return seen.error();
     while (true) {
       auto answer = once();
       if (!answer || !request_.restart || !lost(answer->end.how)) return answer;
@@ -33,6 +35,27 @@ class Run {
   }
 
  private:
+  // Before any lease is taken.
+  Status look_at_sight() {
+    switch (os::sight_of_trees()) {
+      case os::Sight::Whole: return {};
+      case os::Sight::Top:
+        hooks_.say(
+            "/proc does not show our processes: the work is ended from its first process down, and "
+            "what detaches itself gets no SIGTERM before its SIGKILL");
+        return {};
+      case os::Sight::None: break;
+    }
+    constexpr std::string_view kWhy =
+        "what the work starts cannot be seen here and could outlive the lease (no /proc of our "
+        "own, no cgroup, no subreaper)";
+    if (!request_.unsafe_tree) {
+      return Error{Code::Failed, cat(kWhy, ": nothing was started; --unsafe-tree goes on")};
+    }
+    hooks_.say(cat(kWhy, ": going on all the same (--unsafe-tree)"));
+    return {};
+  }
+
   static bool lost(RunEnd::How how) {
     return how == RunEnd::How::Lost || how == RunEnd::How::Overdue;
   }
@@ -169,33 +192,19 @@ class Run {
     if (!hooks_.seals) return Answer();
     auto steps = hooks_.seals(taken);
     if (!steps) return steps.error();
-    if (steps->empty()) return Answer();
-    // A push to a slow server may outlast the ttl.
-    auto thread = KeeperThread::make(keeper, nullptr, [&] {
-      if (const auto by = keeper.take_step()) report_step(taken, *by);
-    });
-    if (!thread) return thread.error();
-    if (auto started = (*thread)->start(); !started) return started.error();
-    for (const SealStep& step : *steps) {
-      const Status done = step();
-      // A guard's refusal of a token that was just superseded is told as the loss that it is.
-      if (!done && done.error().code == Code::Stale) keeper_look(**thread, keeper);
-      const KeeperState state = keeper.state();
-      if (state.standing != KeeperState::Standing::Holding)
-        return Answer(lost_before(taken, state));
-      if (!done) return done.error();
-      if (const auto signal = ending_signal()) {
-        give_back(taken);
-        return Answer({.waved_off = std::nullopt, .interrupted = *signal, .end = {}});
-      }
+    auto end = take_steps(
+        *steps, keeper,
+        [&] {
+          if (const auto by = keeper.take_step()) report_step(taken, *by);
+        },
+        [this] { return ending_signal(); });
+    if (!end) return end.error();
+    if (end->state.standing != KeeperState::Standing::Holding) {
+      return Answer(lost_before(taken, end->state));
     }
-    return Answer();
-  }
-
-  // Asks the store itself before a loss is told as something else.
-  static void keeper_look(KeeperThread& thread, Keeper& keeper) {
-    thread.stop();
-    keeper.look();
+    if (!end->interrupted) return Answer();
+    give_back(taken);
+    return Answer({.waved_off = std::nullopt, .interrupted = end->interrupted, .end = {}});
   }
 
   RunAnswer lost_before(const Taken& taken, const KeeperState& state) {

@@ -10,6 +10,7 @@
 
 #include "api/events.h"
 #include "api/leases.h"
+#include "holder/sealing.h"
 #include "holder/supervisor.h"
 #include "holder/taking.h"
 
@@ -40,13 +41,11 @@ struct RunRequest {
   // Another store was named than the one that the ancestors' environment names: what they hold in
   // theirs is not what this run asks for.
   bool elsewhere = false;
-  bool record_skip = true;  // false: the caller records that it was waved off
+  bool unsafe_tree = false;  // goes on also where the tree cannot be ended for certain
+  bool record_skip = true;   // false: the caller records that it was waved off
   // Signals that are not for the work, once it runs; before that they end the run. May be empty.
   std::function<bool(int)> keeps_signal = {};
 };
-
-// One step of what is done at the targets between the grant and the start. An error ends the run.
-using SealStep = std::function<Status()>;
 
 // What the caller provides.
 struct RunHooks {
@@ -74,7 +73,8 @@ struct RunAnswer {
   bool released = false;
 };
 
-// Errors: Code::Lost if an ancestor's lease that it would re-use is gone.
+// Errors: Code::Lost if an ancestor's lease that it would re-use is gone; Code::Failed, with no
+// lease taken, where the work could not be ended for certain.   G7
 Result<RunAnswer> run(api::Leases& leases, api::Events& events, const Clock& clock, Random& random,
                       os::Signals& signals, const RunRequest& request, const RunHooks& hooks);
 

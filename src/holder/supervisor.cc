@@ -172,7 +172,7 @@ void Supervisor::on_tree() {
     end_.how = RunEnd::How::NotExecuted;
     end_.exec_error = news.exec_error;
   }
-  if (news.exited) end_.wait_status = news.wait_status;
+  if (news.end) end_.child = news.end;
   const bool unguarded = news.guardian_gone && phase_ == Phase::Running;
   if (unguarded) {
     request_.say("the guardian process was killed: stopping the work");
@@ -285,11 +285,13 @@ void Supervisor::on_time() {
   // become ours, and with them the child's exit status.
   if (tree_->guardian_stopped() && tree_->survivors().empty()) tree_->dismiss_guardian();
   if (phase_ != Phase::Killing) return;
-  const bool empty = tree_->kill_round();
-  if (!empty && now >= give_up_at_) {
-    end_.survivors = tree_->survivors();
-    done_ = !end_.survivors.empty();
-  }
+  tree_->kill_round();
+  if (now < give_up_at_) return;
+  end_.survivors = tree_->survivors();
+  // The kernel says that there is one, and yet /proc shows none: another user's, under hidepid.
+  if (end_.survivors.empty() && now >= give_up_at_ + kKillPatience)
+    end_.survivors = "processes that cannot be seen here";
+  done_ = !end_.survivors.empty();
 }
 
 }  // namespace stint::holder

@@ -12,6 +12,7 @@
 #include "core/holder_policy.h"
 #include "holder/keeper.h"
 #include "holder/keeper_thread.h"
+#include "os/ended.h"
 #include "os/pump.h"
 #include "os/signals.h"
 #include "os/tree.h"
@@ -50,7 +51,7 @@ struct RunEnd {
   std::optional<int> told;           // the last signal that was to end it and was passed on
   std::optional<Nanos> least_slack;  // before the deadline, at the latest renewal
   Nanos slept{0};                    // of the machine, meanwhile
-  int wait_status = 0;
+  std::optional<os::End> child;      // empty: nobody saw how it ended
   int exec_error = 0;
   bool seen_empty = false;  // no process of the tree is alive: the leases may be released
   std::string survivors;    // otherwise: these

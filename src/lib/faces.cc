@@ -19,6 +19,8 @@ Cause face(core::Cause cause) {
     case core::Cause::Revoked: return Cause::Revoked;
     case core::Cause::Stalled: return Cause::Stalled;
     case core::Cause::MaxHold: return Cause::MaxHold;
+    // A program of the library shows only what it was granted.
+    case core::Cause::NeverIssued:
     case core::Cause::Restored: return Cause::Restored;
     case core::Cause::WrongToken: return Cause::WrongToken;
   }

@@ -86,10 +86,8 @@ Outcome<WrittenTarget, Refusal> outcome_of(const lib::ClientState& client, const
 }
 
 Outcome<Acted, Refusal> earlier_result(const std::optional<api::Act>& act) {
-  if (act && act->result_token) {
-    return Acted{.result = act->exit_code.value_or(0),
-                 .already = true,
-                 .token = act->result_token->number()};
+  if (act && act->result_token && act->exit_code) {
+    return Acted{.result = *act->exit_code, .already = true, .token = act->result_token->number()};
   }
   return Error{Code::UnknownOutcome,
                "this key was begun before with this token, and there is no result: whether it took "
@@ -115,15 +113,15 @@ Outcome<SealedTarget, Refusal> seal(const Holder& holder, std::string_view targe
   }
   const SealRequest request{.pass = pass, .by_order = false, .adopt = {}};
   auto answer = seal(guards, *found, request, &fences);
+  if (surely_failed(guards, *found, pass, answer)) take_back(fences, request, found->words);
   if (!answer) return answer.error();
   if (const auto* refused = std::get_if<Refused>(&*answer)) {
-    const bool first = memory_of(*before, found->words) == Memory::None;
-    if (first && refused->verdict == core::Verdict::Foreign) {
-      take_back(fences, request, found->words);
-    }
     return refusal_of(client, *refused, pass);
   }
-  tell_standing(fences, request, {found->words});
+  const bool known = memory_of(*before, found->words) == Memory::Sealed;
+  tell_standing(fences, request, {found->words},
+                known && std::get<Sealed>(*answer).was_none ? core::Sealing::MadeAnew
+                                                            : core::Sealing::Stands);
   return SealedTarget{found->words};
 }
 

@@ -8,8 +8,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <vector>
 
 #include "base/text.h"
 #include "os/fd.h"
@@ -18,7 +20,16 @@
 namespace stint::os {
 namespace {
 
-// "0::/user.slice/..." in /proc/self/cgroup names our place in the v2 hierarchy.
+// Without /proc: whether we are in the group that is mounted here. A namespace of groups shows its
+// own root there.
+bool lists_us(const std::string& members) {
+  const auto text = read_file(members, 1U << 20U);
+  const auto lines = text ? split(*text, '\n') : std::vector<std::string_view>();
+  return std::ranges::find(lines, std::to_string(::getpid())) != lines.end();
+}
+
+// "0::/user.slice/..." in /proc/self/cgroup names our place in the v2 hierarchy; "self" is
+// ourselves also in another's /proc.
 std::optional<std::string> own_path() {
   const auto text = read_file("/proc/self/cgroup", 64U << 10U);
   if (!text) return std::nullopt;
@@ -35,14 +46,15 @@ bool write_text(const char* path, std::string_view text) {
 
 }  // namespace
 
-Cgroup::Cgroup(std::string path) : path_(std::move(path)), kill_(path_ + "/cgroup.kill") {}
+Cgroup::Cgroup(std::string path)
+    : path_(std::move(path)), kill_(path_ + "/cgroup.kill"), members_(path_ + "/cgroup.procs") {}
 
 std::optional<Cgroup> Cgroup::make(const std::string& name) {
   const auto here = own_path();
-  if (!here) return std::nullopt;
   // All v2, or v2 beside v1 ("hybrid").
   for (const char* mount : {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"}) {
-    const std::string parent = cat(mount, *here == "/" ? "" : *here);
+    if (!here && !lists_us(cat(mount, "/cgroup.procs"))) continue;
+    const std::string parent = cat(mount, !here || *here == "/" ? "" : *here);
     if (!exists(parent + "/cgroup.procs") || !exists(parent + "/cgroup.subtree_control")) continue;
     Cgroup group(cat(parent, "/", name));
     if (::mkdir(group.path_.c_str(), 0755) != 0) return std::nullopt;
@@ -108,7 +120,14 @@ pid_t Cgroup::spawn_into(void (*main)(void*), void* argument, std::size_t stack)
   return clone_and_call(arguments, main, argument, stack);
 }
 
+void Cgroup::enter() const { write_text(members_.c_str(), "0"); }
+
 void Cgroup::kill_all() const { write_text(kill_.c_str(), "1"); }
+
+bool Cgroup::populated() const {
+  const auto events = read_file(path_ + "/cgroup.events", 4096);
+  return events && events->find("populated 1") != std::string::npos;
+}
 
 void Cgroup::remove() const { ::rmdir(path_.c_str()); }
 

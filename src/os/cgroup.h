@@ -21,13 +21,19 @@ class Cgroup {
   // so. Moving a process in later would take a lock of the whole machine (measured: 5 to 15 ms).
   // `stack`: of how many bytes it may make use there. -1 and errno if the kernel cannot.
   pid_t spawn_into(void (*main)(void*), void* argument, std::size_t stack) const;
+  // Takes the caller in: for a child that could not start inside. Only system calls.
+  void enter() const;
+  // All but processes whose first thread has ended: the kernel forgets those (Linux 6.18 too).
   void kill_all() const;
+  // Whether any process is in it.
+  bool populated() const;
   void remove() const;
 
  private:
   explicit Cgroup(std::string path);
   std::string path_;
   std::string kill_;
+  std::string members_;
 };
 
 }  // namespace stint::os

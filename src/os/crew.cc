@@ -2,14 +2,13 @@
 
 #include <signal.h>
 #include <spawn.h>
-#include <sys/wait.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <set>
 
 #include "base/text.h"
+#include "os/ended.h"
 #include "os/exec_words.h"
 #include "os/pause.h"
 
@@ -31,12 +30,6 @@ Result<pid_t> start(const std::vector<std::string>& argv,
   if (error == 0) return pid;
   return Error{Code::Failed,
                cat("cannot start ", quoted(argv.front()), ": ", std::strerror(error))};
-}
-
-std::string how_it_ended(pid_t pid, int status, std::size_t left) {
-  return cat("worker ", pid, WIFSIGNALED(status) ? " was killed by signal " : " ended with code ",
-             WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status),
-             "; nobody takes its place: ", left, left == 1 ? " is left" : " are left");
 }
 
 bool ends(int signal) {
@@ -62,17 +55,23 @@ Result<CrewEnd> run_crew(const std::vector<std::string>& argv,
     for (const pid_t pid : crew) ::kill(pid, SIGTERM);
   }
   CrewEnd end;
+  bool unseen = false;
   while (!crew.empty()) {
-    int status = 0;
-    const pid_t gone = ::waitpid(-1, &status, WNOHANG);
-    if (gone > 0) {
-      crew.erase(gone);
-      const int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-      end.worst = std::max(end.worst, code);
-      if (code != 0) say(how_it_ended(gone, status, crew.size()));
-      continue;
+    for (auto at = crew.begin(); at != crew.end();) {
+      const Sighting seen = look_at(*at);
+      if (seen.runs) {
+        ++at;
+        continue;
+      }
+      const pid_t gone = *at;
+      at = crew.erase(at);
+      unseen = unseen || !seen.end;
+      if (seen.end) end.worst = std::max(end.worst, seen.end->code());
+      if (seen.end && seen.end->good()) continue;
+      say(cat("worker ", gone, " ended: ", how_it_ended(seen.end), "; nobody takes its place: ",
+              crew.size(), crew.size() == 1 ? " is left" : " are left"));
     }
-    if (gone < 0 && errno != EINTR) break;
+    if (crew.empty()) break;
     wait_readable({signals.fd()}, std::nullopt);
     while (const auto received = signals.take()) {
       // The terminal has told them itself.
@@ -81,6 +80,7 @@ Result<CrewEnd> run_crew(const std::vector<std::string>& argv,
     }
   }
   if (!trouble.empty()) return Error{Code::Failed, trouble};
+  if (unseen) return Error{Code::UnknownOutcome, "nobody saw how some of the workers ended"};
   return end;
 }
 

@@ -15,7 +15,8 @@ struct CrewEnd {
 };
 
 // Every ending signal is passed on to all of them. Returns when the last one has ended. `say` is
-// told of each that ended badly: nobody takes its place.
+// told of each that ended badly: nobody takes its place. Code::UnknownOutcome: nobody saw how one
+// ended.
 Result<CrewEnd> run_crew(const std::vector<std::string>& argv,
                          const std::vector<std::string>& environment, std::size_t count,
                          Signals& signals, const std::function<void(const std::string&)>& say);

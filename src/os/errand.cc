@@ -2,13 +2,10 @@
 
 #include <signal.h>
 #include <spawn.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "os/clock.h"
-#include "os/fd.h"
-#include "os/pause.h"
+#include "os/ended.h"
 
 namespace stint::os {
 
@@ -32,14 +29,10 @@ bool run_errand(const std::string& command, const std::vector<std::string>& envi
   const int failed = ::posix_spawnp(&child, "sh", nullptr, &attributes, argv, envp.data());
   posix_spawnattr_destroy(&attributes);
   if (failed != 0) return false;
-  const Fd ended(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
-  if (ended) wait_readable({ended.get()}, SystemClock().mono() + limit);
-  int status = 0;
-  if (::waitpid(child, &status, WNOHANG) == child)
-    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
-  ::kill(-child, SIGKILL);
-  ::waitpid(child, &status, 0);
-  return false;
+  const bool over = ChildWatch(child).wait({}, SystemClock().mono() + limit).back();
+  if (!over) ::kill(-child, SIGKILL);
+  const auto end = end_of(child);
+  return over && end && end->good();
 }
 
 void stop_self() { ::kill(::getpid(), SIGSTOP); }

@@ -8,7 +8,8 @@
 
 namespace stint::os {
 
-// `sh -c command` with this environment. False if it failed, or had to be killed after `limit`.
+// `sh -c command` with this environment. False if it failed, had to be
+// killed after `limit`, or nobody saw how it ended.
 bool run_errand(const std::string& command, const std::vector<std::string>& environment,
                 Millis limit);
 

@@ -29,10 +29,23 @@ void Fd::reset() {
   fd_ = -1;
 }
 
+namespace {
+
+// In the place of a standard descriptor it would be taken for one.
+Fd above_standard(int fd) {
+  if (fd > STDERR_FILENO) return Fd(fd);
+  const Fd low(fd);
+  return Fd(::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+}
+
+}  // namespace
+
 Result<Pipe> make_pipe() {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return Error{Code::Failed, errno_text("making a pipe")};
-  return Pipe{Fd(ends[0]), Fd(ends[1])};
+  Pipe pipe{above_standard(ends[0]), above_standard(ends[1])};
+  if (!pipe.read || !pipe.write) return Error{Code::Failed, errno_text("making a pipe")};
+  return pipe;
 }
 
 Result<EventFd> EventFd::make() {

@@ -37,6 +37,7 @@ struct Pipe {
   Fd read;
   Fd write;
 };
+// Never 0, 1 or 2.
 Result<Pipe> make_pipe();
 
 // A counter that wakes a poll(): signal() adds one, drain() sets it back to zero.

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
@@ -131,6 +132,35 @@ Status write_file(const std::string& path, std::string_view content, Durability 
   return synced ? sync_directory(parent_of(path)) : Status();
 }
 
+namespace {
+
+std::string staged_name(const std::string& path) {
+  static std::atomic<unsigned> count = 0;
+  return cat(path, ".", ::getpid(), ".", count++, ".new");
+}
+
+}  // namespace
+
+Status make_file(const std::string& path, std::string_view content) {
+  const std::string staged = staged_name(path);
+  if (auto ok = write_file(staged, content, Durability::Unsynced); !ok) return ok;
+  const bool made = ::link(staged.c_str(), path.c_str()) == 0 || errno == EEXIST;
+  Status done = made ? Status() : unavailable(errno_text(cat("making ", quoted(path))));
+  remove_file(staged);
+  return done;
+}
+
+// A rename onto another name of the same file does nothing: what it was to replace is gone then.
+Status link_over(const std::string& existing, const std::string& path) {
+  const std::string staged = staged_name(path);
+  if (::link(existing.c_str(), staged.c_str()) != 0) {
+    return unavailable(errno_text(cat("linking ", quoted(staged))));
+  }
+  Status done = rename_file(staged, path);
+  remove_file(staged);
+  return done;
+}
+
 Status overwrite_file(const std::string& path, std::string_view content) {
   const Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!file) return unavailable(errno_text(cat("opening ", quoted(path))));
@@ -145,6 +175,19 @@ bool FixedFile::overwrite(const std::string& path, std::string_view content) {
   if (!file_) file_ = Fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
   return file_ && ::pwrite(file_.get(), content.data(), content.size(), 0) ==
                       static_cast<ssize_t>(content.size());
+}
+
+Result<std::optional<std::string_view>> FixedFile::look(const std::string& path,
+                                                        std::span<char> out) {
+  using Content = std::optional<std::string_view>;
+  if (!file_) {
+    file_ = Fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+    if (!file_ && (errno == ENOENT || errno == ENOTDIR)) return Content();
+    if (!file_) return unavailable(errno_text(cat("opening ", quoted(path))));
+  }
+  const ssize_t got = ::pread(file_.get(), out.data(), out.size(), 0);
+  if (got < 0) return unavailable(errno_text(cat("reading ", quoted(path))));
+  return Content(std::string_view(out.data(), static_cast<std::size_t>(got)));
 }
 
 // The number and nothing else. Who asks for a file's times makes the next write to it change them

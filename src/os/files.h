@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -39,15 +40,23 @@ Status write_file(const std::string& path, std::string_view content, Durability 
                   unsigned mode = 0600);
 Status rename_file(const std::string& path, const std::string& new_path);
 
+// Made whole, if it is not there; one that is there stays as it is.
+Status make_file(const std::string& path, std::string_view content);
+// `path` becomes another name of the file `existing`, in one step.
+Status link_over(const std::string& existing, const std::string& path);
+
 // Overwrites in place, mode 0600: for a few bytes that may be old but never torn for a local
 // reader.
 Status overwrite_file(const std::string& path, std::string_view content);
 
-// The same again and again, on a descriptor that stays open; always the same number of bytes.
+// The same again and again, on a descriptor that stays open. It never gets shorter: what is written
+// says by itself where it ends.
 class FixedFile {
  public:
   // False: the file is not there (it is not made), or cannot be written.
   bool overwrite(const std::string& path, std::string_view content);
+  // What it holds now, as much as `out` has room for; empty: the file is not there.
+  Result<std::optional<std::string_view>> look(const std::string& path, std::span<char> out);
 
  private:
   Fd file_;

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
@@ -19,8 +20,10 @@
 #include "os/cgroup.h"
 #include "os/clock.h"
 #include "os/descendants.h"
+#include "os/fd.h"
 #include "os/lock_holder.h"
 #include "os/pause.h"
+#include "os/sandbox.h"
 #include "os/tree.h"
 
 namespace stint::os {
@@ -29,6 +32,7 @@ namespace {
 // How long a supervisor that is in others' way may still be stopped after the tree was killed.
 constexpr std::int64_t kPatienceNs = 1'000'000'000;
 constexpr Nanos kRound{2'000'000};
+constexpr int kLookEveryMs = 5;  // where orphans are not ours, nothing tells of their end
 constexpr std::size_t kChildStack = 256U << 10U;
 
 std::int64_t now_ns() { return SystemClock().mono().time_since_epoch().count(); }
@@ -42,8 +46,10 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
 }
 
 // Runs in the new child, which may share the guardian's memory: it only makes system calls.
-[[noreturn]] void become_child(const GuardianDuty& duty, char* const* argv, char* const* envp) {
+[[noreturn]] void become_child(const GuardianDuty& duty, char* const* argv, char* const* envp,
+                               bool joins) {
   const TreeOptions& options = *duty.options;
+  if (joins && duty.group != nullptr) duty.group->enter();
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   ::setpgid(0, 0);
   if (duty.foreground) ::tcsetpgrp(STDIN_FILENO, ::getpid());
@@ -73,14 +79,14 @@ void spawn_child(const GuardianDuty& duty) {
   ChildWords words{duty, argv.data(), envp.data()};
   const auto main = [](void* told) {
     const auto& child = *static_cast<const ChildWords*>(told);
-    become_child(child.duty, child.argv, child.envp);
+    become_child(child.duty, child.argv, child.envp, false);
   };
   // execvpe() copies argv to its stack when it finds a script without a first line.
   const std::size_t stack = kChildStack + argv.size() * sizeof(char*);
   pid_t child = duty.group != nullptr ? duty.group->spawn_into(main, &words, stack) : -1;
   // vfork: half the cost of fork, and the child makes nothing but system calls before it executes.
   if (child < 0) child = ::vfork();  // NOLINT(clang-analyzer-security.insecureAPI.vfork)
-  if (child == 0) become_child(duty, argv.data(), envp.data());
+  if (child == 0) become_child(duty, argv.data(), envp.data(), true);
   if (child < 0) {
     duty.page->exec_error = errno;
     return;
@@ -110,9 +116,11 @@ class Guardian {
       arm();
       std::array<pollfd, 3> polled = {
           {{signals_, POLLIN, 0}, {duty_.alive_fd, POLLIN, 0}, {timer_, POLLIN, 0}}};
-      if (::poll(polled.data(), polled.size(), -1) < 0 && errno != EINTR) end_all();
+      if (::poll(polled.data(), polled.size(), adopts_ ? -1 : kLookEveryMs) < 0 && errno != EINTR)
+        end_all();
       if (polled[0].revents != 0) drain_signals();
       if (reap()) leave();
+      do_as_asked();
       if (polled[1].revents != 0) supervisor_gone();
       if (now_ns() >= page_.kill_at_ns) overdue();
     }
@@ -145,8 +153,13 @@ class Guardian {
     while (true) {
       int status = 0;
       const pid_t pid = ::waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED);
-      if (pid == 0) break;
+      if (pid == 0 || (pid < 0 && errno != ECHILD)) break;
       if (pid < 0) {
+        // Whose parent dies is nobody's then; only the group still has it.
+        if (!adopts_ && duty_.group != nullptr && duty_.group->populated()) {
+          duty_.group->kill_all();
+          break;
+        }
         page_.empty = 1;
         tell();
         return true;
@@ -175,9 +188,38 @@ class Guardian {
     ::_exit(0);
   }
 
+  // Nobody but us reaps our children: while they are not reaped, their numbers are theirs, and so
+  // is that of the child's group.
+  void signal_work(int signal) const {
+    if (can_walk()) {
+      signal_descendants(::getpid(), signal);
+      return;
+    }
+    const pid_t child = page_.exited == 0 ? page_.child.load() : 0;
+    const bool grouped = child > 0 && ::getpgid(child) == child;
+    if (grouped) ::kill(-child, signal);
+    signal_own_children(signal, grouped ? std::vector{child} : std::vector<pid_t>{});
+  }
+
+  void do_as_asked() const {
+    const std::uint64_t asked = page_.asked.exchange(0);
+    for (int signal = 1; asked >> signal != 0 && signal < 63; ++signal) {
+      if ((asked >> signal & 1U) != 0) signal_work(signal);
+    }
+  }
+
   void kill_round() const {
     if (duty_.group != nullptr) duty_.group->kill_all();
-    signal_descendants(::getpid(), 0, SIGKILL);
+    signal_work(SIGKILL);
+  }
+
+  // Only while it is our parent, so that its number is its own. It is ended only if it can be held
+  // by a descriptor, for it may end right here.
+  void signal_supervisor(int signal) const {
+    const Fd held(static_cast<int>(::syscall(SYS_pidfd_open, duty_.supervisor, 0)));
+    if (::getppid() != duty_.supervisor) return;
+    if (held && ::syscall(SYS_pidfd_send_signal, held.get(), signal, nullptr, 0) == 0) return;
+    if (signal == SIGCONT) ::kill(duty_.supervisor, SIGCONT);
   }
 
   void supervisor_gone() {
@@ -205,13 +247,16 @@ class Guardian {
       page_.overdue = 1;
       kill_round();
       const bool empty = reap();
-      const char state = process_state(duty_.supervisor);
-      const bool in_the_way = (state == 'T' || state == 't') && holds_write_lock(duty_.supervisor);
-      if (state == 'T' && (empty || in_the_way)) ::kill(duty_.supervisor, SIGCONT);
+      // Where it cannot be seen it may be stopped: to wake it does no harm.
+      const bool seen = ::getppid() == duty_.supervisor && look_at_proc() == Proc::Ours;
+      const char state = seen ? process_state(duty_.supervisor) : 'T';
+      const bool stopped = state == 'T' || state == 't';
+      const bool in_the_way = seen && stopped && holds_write_lock(duty_.supervisor);
+      if (state == 'T' && (empty || in_the_way)) signal_supervisor(SIGCONT);
       if (empty && !in_the_way) leave();
       if (in_the_way && now_ns() - since > kPatienceNs) {
         alone_ = true;
-        ::kill(duty_.supervisor, SIGKILL);
+        signal_supervisor(SIGKILL);
       }
       std::array<pollfd, 1> alive = {{{duty_.alive_fd, POLLIN, 0}}};
       if (::poll(alive.data(), 1, 0) > 0) supervisor_gone();
@@ -223,8 +268,20 @@ class Guardian {
   GuardianPage& page_;
   int signals_ = -1;
   int timer_ = -1;
+  const bool adopts_ = become_subreaper();
   bool alone_ = false;
 };
+
+// Kernels before 5.9, and sandboxes that forbid it, have no close_range(). What lies beyond the
+// bound was not opened by us: it is inherited, and the work has it too.
+void close_between(unsigned first, unsigned last) {
+  if (::close_range(first, last, 0) == 0) return;
+  constexpr unsigned kBound = 65536;
+  rlimit limit{};
+  const bool told = ::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < kBound;
+  const unsigned most = told ? static_cast<unsigned>(limit.rlim_cur) : kBound;
+  for (unsigned fd = first; fd <= std::min(last, most); ++fd) ::close(static_cast<int>(fd));
+}
 
 // The store's descriptors and everything else of the supervisor's are not ours.
 void close_others(const GuardianDuty& duty) {
@@ -234,10 +291,10 @@ void close_others(const GuardianDuty& duty) {
   unsigned from = STDERR_FILENO + 1;
   for (const int fd : kept) {
     if (fd < static_cast<int>(from)) continue;
-    if (static_cast<unsigned>(fd) > from) ::close_range(from, static_cast<unsigned>(fd) - 1, 0);
+    if (static_cast<unsigned>(fd) > from) close_between(from, static_cast<unsigned>(fd) - 1);
     from = static_cast<unsigned>(fd) + 1;
   }
-  ::close_range(from, ~0U, 0);
+  close_between(from, ~0U);
 }
 
 void close_streams(const GuardianDuty& duty) {
@@ -251,9 +308,9 @@ void close_streams(const GuardianDuty& duty) {
 void guardian_main(const GuardianDuty& duty) {
   // Out of the supervisor's group: what is sent to the group is meant for the work.
   ::setpgid(0, 0);
-  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   ::prctl(PR_SET_NAME, "stint-guardian");
   close_others(duty);
+  duty.page->apart = ::getppid() == duty.supervisor ? 0 : 1;
   Guardian guardian(duty);
   if (guardian.open_descriptors()) {
     spawn_child(duty);

@@ -15,13 +15,16 @@ struct TreeOptions;
 struct GuardianPage {
   std::atomic<std::int64_t> kill_at_ns = 0;  // written by the supervisor
   std::atomic<int> finished = 0;             // written by the supervisor: a normal end
-  std::atomic<pid_t> child = 0;              // the rest: written by the guardian
+  // Signals that the supervisor wants the work to get, a bit each. It then sends SIGCHLD.
+  std::atomic<std::uint64_t> asked = 0;
+  std::atomic<pid_t> child = 0;  // the rest: written by the guardian
   std::atomic<int> exec_error = 0;
   std::atomic<int> stopped = 0;
   std::atomic<int> wait_status = 0;
   std::atomic<int> exited = 0;
   std::atomic<int> empty = 0;
   std::atomic<int> overdue = 0;  // it ended the tree because the time was up
+  std::atomic<int> apart = 0;    // it is in another pid namespace: its numbers are not our numbers
 };
 
 struct GuardianDuty {

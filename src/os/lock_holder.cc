@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "os/files.h"
+#include "os/sandbox.h"
 
 namespace stint::os {
 namespace {
@@ -21,6 +22,7 @@ std::string command_line(int pid) {
 }  // namespace
 
 char process_state(int pid) {
+  if (proc_at_a_glance() != Proc::Ours) return 0;
   const auto stat = read_file(cat("/proc/", pid, "/stat"), 64U << 10U);
   if (!stat) return 0;
   // The name in parentheses may hold anything, also a parenthesis: the state follows the last one.
@@ -30,6 +32,7 @@ char process_state(int pid) {
 }
 
 std::string describe_process(int pid) {
+  if (proc_at_a_glance() != Proc::Ours) return cat("process ", pid);
   std::string out = cat("process ", pid, " (", trim(command_line(pid)), ")");
   const char state = process_state(pid);
   if (state == 'T' || state == 't') out += ", which is stopped";
@@ -38,6 +41,7 @@ std::string describe_process(int pid) {
 }
 
 bool holds_write_lock(int pid) {
+  if (proc_at_a_glance() != Proc::Ours) return false;
   const auto table = read_file("/proc/locks", 4U << 20U);
   if (!table) return false;
   // "3: POSIX  ADVISORY  WRITE 4711 fe:00:11043719 128 128"; who only waits has "->" in it.

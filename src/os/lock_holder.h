@@ -13,7 +13,7 @@ std::string describe_lock_holder(const std::string& path, long byte);
 // The same words, of a process that is known.
 std::string describe_process(int pid);
 
-// 'R', 'S', 'T' ... from /proc; 0 if there is no such process.
+// 'R', 'S', 'T' ... from /proc; 0 if there is no such process, or no /proc that shows ours.
 char process_state(int pid);
 
 // Whether it keeps any lock that shuts others out (SQLite's while it writes, flock's); false too if

@@ -1,21 +1,18 @@
 #include "os/program.h"
 
-#include <fcntl.h>
-#include <signal.h>
-#include <spawn.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include <array>
-#include <cstring>
+#include <cerrno>
 #include <functional>
 #include <map>
 
 #include "base/text.h"
 #include "os/clock.h"
-#include "os/exec_words.h"
 #include "os/fd.h"
+#include "os/files.h"
+#include "os/launch.h"
 #include "os/pause.h"
 
 namespace stint::os {
@@ -36,40 +33,6 @@ std::vector<std::string> environment_of(const ProgramCall& call) {
   return out;
 }
 
-struct Ends {
-  int in = -1;
-  int out = -1;
-  int talk = -1;
-};
-
-Result<pid_t> spawn(const ProgramCall& call, const Ends& ends) {
-  std::vector<std::string> words = call.argv;
-  std::vector<std::string> entries = environment_of(call);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t none;
-  sigemptyset(&none);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  // A session of its own has no terminal, so that nothing in it can ask there.
-  posix_spawnattr_setflags(
-      &attributes, static_cast<short>(POSIX_SPAWN_SETSIGMASK |
-                                      (call.apart ? POSIX_SPAWN_SETSID : POSIX_SPAWN_SETPGROUP)));
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, ends.out, STDOUT_FILENO);
-  if (call.apart) {
-    posix_spawn_file_actions_adddup2(&actions, ends.in, STDIN_FILENO);
-    posix_spawn_file_actions_adddup2(&actions, ends.talk, STDERR_FILENO);
-  }
-  pid_t child = 0;
-  const int failed = ::posix_spawnp(&child, words.front().c_str(), &actions, &attributes,
-                                    exec_words(words).data(), exec_words(entries).data());
-  posix_spawn_file_actions_destroy(&actions);
-  posix_spawnattr_destroy(&attributes);
-  if (failed == 0) return child;
-  return Error{Code::Failed, cat("starting ", quoted(words.front()), ": ", std::strerror(failed))};
-}
-
 // Takes what there is to read. False: the end of the output, or an error.
 bool take(int fd, std::string& out) {
   constexpr std::size_t kMost = 1U << 20U;
@@ -87,8 +50,7 @@ struct Listening {
 };
 
 // Reads until the program has ended; false: the limit came first.
-bool listen(pid_t child, std::vector<Listening> outputs, MonoTime until) {
-  const Fd ended(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
+bool listen(const Launched& program, std::vector<Listening> outputs, MonoTime until) {
   bool gone = false;
   while (SystemClock().mono() < until) {
     std::vector<int> fds;
@@ -98,10 +60,8 @@ bool listen(pid_t child, std::vector<Listening> outputs, MonoTime until) {
       fds.push_back(one.fd);
       whose.push_back(&one);
     }
-    if (!gone && ended) fds.push_back(ended.get());
-    if (fds.empty()) return true;
     // Once it has ended, what it left in the pipes is read, and no more is waited for.
-    const auto ready = wait_readable(fds, gone ? SystemClock().mono() : until);
+    const auto ready = program.wait(fds, gone ? SystemClock().mono() : until);
     bool any = false;
     for (std::size_t i = 0; i < whose.size(); ++i) {
       if (!ready[i]) continue;
@@ -109,9 +69,9 @@ bool listen(pid_t child, std::vector<Listening> outputs, MonoTime until) {
       whose[i]->open = take(whose[i]->fd, *whose[i]->into);
     }
     if (gone && !any) return true;
-    if (!gone && ended && ready.back()) gone = true;
+    gone = gone || ready.back();
   }
-  return false;
+  return gone;
 }
 
 }  // namespace
@@ -129,30 +89,39 @@ Result<ProgramEnd> run_program(const ProgramCall& call) {
   }
   in->write.reset();
   const MonoTime until = SystemClock().mono() + call.limit;
-  const auto child =
-      spawn(call, {.in = in->read.get(), .out = out->write.get(), .talk = talk->write.get()});
-  if (!child) return child.error();
+  auto program = Launched::start({.argv = call.argv,
+                                  .environment = environment_of(call),
+                                  .in = call.apart ? in->read.get() : -1,
+                                  .out = out->write.get(),
+                                  .talk = call.apart ? talk->write.get() : -1,
+                                  .session = call.apart});
+  if (!program) return program.error();
   out->write.reset();
   talk->write.reset();
-  ProgramEnd end;
+  std::string printed;
+  std::string said;
   const bool ended =
-      listen(*child, {{out->read.get(), &end.out}, {talk->read.get(), &end.talk}}, until);
-  if (!ended) ::kill(-*child, SIGKILL);
-  int status = 0;
-  while (::waitpid(*child, &status, 0) < 0 && errno == EINTR) {
-  }
+      listen(*program, {{out->read.get(), &printed}, {talk->read.get(), &said}}, until);
+  if (!ended) program->kill();
+  const auto end = program->end();
   if (!ended) {
     return Error{Code::UnknownOutcome, cat(quoted(call.argv.front()), " did not end within ",
                                            format_duration(call.limit), " and was killed")};
   }
-  end.exit_code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-  return end;
+  if (!end) {
+    return Error{Code::UnknownOutcome,
+                 cat(quoted(call.argv.front()), " ran, and nobody saw how it ended")};
+  }
+  return ProgramEnd{.how = *end, .out = std::move(printed), .talk = std::move(said)};
 }
 
 std::string own_program() {
   std::array<char, 4096> path{};
   const ssize_t length = ::readlink("/proc/self/exe", path.data(), path.size());
-  return length <= 0 ? std::string() : std::string(path.data(), static_cast<std::size_t>(length));
+  if (length > 0) return {path.data(), static_cast<std::size_t>(length)};
+  // Without /proc: the words by which it was executed.
+  const auto executed = ::getauxval(AT_EXECFN);
+  return executed == 0 ? std::string() : absolute(reinterpret_cast<const char*>(executed));
 }
 
 }  // namespace stint::os

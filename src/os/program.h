@@ -6,6 +6,7 @@
 
 #include "base/result.h"
 #include "base/time.h"
+#include "os/ended.h"
 
 namespace stint::os {
 
@@ -22,14 +23,14 @@ struct ProgramCall {
 };
 
 struct ProgramEnd {
-  int exit_code = 0;  // 128 + N: killed by signal N
-  std::string out;    // stdout, at most 1 MiB
-  std::string talk;   // stderr, likewise, of a program that ran apart; else it is ours
+  End how;
+  std::string out;   // stdout, at most 1 MiB
+  std::string talk;  // stderr, likewise, of a program that ran apart; else it is ours
 };
 
 // Ends with the program itself, even if a process that it left behind keeps its output open.
-// Code::Failed: it could not be started. Code::UnknownOutcome: it had to be killed, and may have
-// done what it was to do.
+// Code::Failed: it could not be started. Code::UnknownOutcome: it had to be killed, or nobody saw
+// how it ended; it may have done what it was to do.
 Result<ProgramEnd> run_program(const ProgramCall& call);
 
 // The path of the running program itself.

@@ -3,8 +3,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -65,24 +63,20 @@ Result<TeeEnd> run_teed(const TeeCall& call) {
   end.started = SystemClock().mono();
   pipe->write.reset();
   if (end.exec_error != 0) return end;
-  const Fd ended(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
-  if (!ended) return Error{Code::Failed, errno_text("watching the command")};
+  const ChildWatch watch(child);
   Sha256 hash;
   const int from = pipe->read.get();
   bool open = true;
   // What it leaves running in the background may keep the pipe open: its own end is what counts.
   while (true) {
-    const std::vector<int> fds = open ? std::vector{ended.get(), from} : std::vector{ended.get()};
-    const auto ready = wait_readable(fds, std::nullopt);
-    if (open && ready[1]) open = pass_on(from, hash);
+    const auto ready = watch.wait(open ? std::vector{from} : std::vector<int>(), std::nullopt);
+    if (open && ready[0]) open = pass_on(from, hash);
     if (!open) pipe->read.reset();
-    if (ready[0]) break;
+    if (ready.back()) break;
   }
   while (open && wait_readable({from}, SystemClock().mono()).front()) open = pass_on(from, hash);
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  end.exit_code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  end.how = end_of(child);
+  if (!end.how) return Error{Code::UnknownOutcome, "the command ran, and nobody saw how it ended"};
   end.digest = cat("sha256:", to_hex(hash.done()));
   return end;
 }

@@ -2,11 +2,13 @@
 // hashed on the way.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "base/time.h"
+#include "os/ended.h"
 
 namespace stint::os {
 
@@ -15,14 +17,14 @@ struct TeeCall {
   std::vector<std::string> environment;  // "NAME=value"
 };
 struct TeeEnd {
-  int exit_code = 0;   // 128 + N: killed by signal N
-  int exec_error = 0;  // errno; then nothing ran
-  std::string digest;  // "sha256:..." of what it printed
-  MonoTime started{};  // when it had been started
+  int exec_error = 0;      // errno; then nothing ran
+  std::optional<End> how;  // empty: nothing ran
+  std::string digest;      // "sha256:..." of what it printed
+  MonoTime started{};      // when it had been started
 };
 
 // The child stays in our process group: a terminal's signals reach both. Errors: out of
-// descriptors.
+// descriptors. Code::UnknownOutcome: nobody saw how it ended.
 Result<TeeEnd> run_teed(const TeeCall& call);
 
 }  // namespace stint::os

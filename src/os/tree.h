@@ -9,6 +9,9 @@
 //  - the supervisor is stopped: the guardian kills the tree at `kill_at`, then the supervisor;
 //  - the guardian dies: the kernel kills the child, and the supervisor ends the rest;
 //  - the guardian is stopped: the supervisor acts alone.                                         G7
+// Where the tree cannot be walked over (descendants.h) only the guardian can signal it: the
+// supervisor asks it to, wakes it if it is stopped, and ends it if that does not help; then all
+// that it had is the supervisor's.
 //
 // Not thread-safe, but for set_kill_at().
 #pragma once
@@ -24,6 +27,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "os/cgroup.h"
+#include "os/ended.h"
 #include "os/fd.h"
 
 namespace stint::os {
@@ -52,7 +56,7 @@ class Tree {
 
   struct News {
     bool exited = false;     // the child itself
-    int wait_status = 0;     // of the child
+    std::optional<End> end;  // of the child, if it was seen
     int exec_error = 0;      // errno: it could not be executed
     bool suspended = false;  // stopped from the terminal (Ctrl-Z)
     bool empty = false;      // no process of the tree is alive
@@ -86,16 +90,26 @@ class Tree {
   struct Shared;
   Tree() = default;
   void reap_own(News& news);
+  std::size_t signal_work(int signal) const;
+  std::size_t signal_orphans(int signal) const;
+  bool only_strangers() const;
+  void ask_guardian(int signal) const;
+  void press_guardian();
+  // By its number, if that is a number here.
+  pid_t child() const;
   Status fork_guardian(const TreeOptions& options);
 
   Shared* shared_ = nullptr;
   Fd alive_;             // held open as long as we live
   EventFd event_{Fd()};  // the guardian has news
-  Fd guardian_exit_;     // pidfd
   pid_t guardian_ = 0;
   bool guardian_gone_ = false;
   bool dismissed_ = false;
   bool foreground_ = false;
+  bool adopts_ = false;           // we are a subreaper
+  int unanswered_ = 0;            // rounds since the guardian was asked in vain
+  bool mixed_ = false;            // we had children before: they are not of the tree
+  std::vector<pid_t> strangers_;  // those, where /proc is ours; elsewhere nobody can tell
   std::optional<Cgroup> group_;
   mutable std::optional<int> child_status_;
 };

@@ -2,11 +2,8 @@
 
 #include <fcntl.h>
 #include <spawn.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstring>
 
 #include "base/text.h"
@@ -38,22 +35,8 @@ Result<Worker> Worker::start(const Start& start) {
     return Error{Code::Failed,
                  cat("starting ", quoted(words.front()), ": ", std::strerror(failed))};
   }
-  worker.exit_ = Fd(static_cast<int>(::syscall(SYS_pidfd_open, worker.pid_, 0)));
-  if (worker.exit_.get() >= 0) return worker;
-  // Out of descriptors: it cannot be watched, so it must not go on.
-  const Error error{Code::Failed, errno_text("watching a process that was started")};
-  ::kill(worker.pid_, SIGKILL);
-  ::waitpid(worker.pid_, nullptr, 0);
-  return error;
-}
-
-std::optional<int> Worker::exited() {
-  int status = 0;
-  const pid_t done = ::waitpid(pid_, &status, WNOHANG);
-  if (done == 0 || (done < 0 && errno == EINTR)) return std::nullopt;
-  constexpr int kSignalled = 128;
-  if (done > 0 && WIFEXITED(status)) return WEXITSTATUS(status);
-  return kSignalled + (done > 0 ? WTERMSIG(status) : SIGKILL);
+  worker.watch_.emplace(worker.pid_);
+  return worker;
 }
 
 void Worker::signal(int number) const { ::kill(pid_, number); }

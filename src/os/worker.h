@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "os/ended.h"
 #include "os/fd.h"
 
 namespace stint::os {
@@ -22,18 +23,21 @@ class Worker {
   };
   static Result<Worker> start(const Start& start);
 
-  int fd() const { return exit_.get(); }  // readable when it has ended
+  // Readable when it has ended; -1 where the kernel gives no pidfd: SIGCHLD tells then.
+  int fd() const { return watch_->fd(); }
   // Readable when it has called tell_ready(), or ended.
   int ready_fd() const { return ready_.get(); }
   pid_t pid() const { return pid_; }
-  // 128 + N: ended by signal N. Empty: it runs. Not to be asked again after an answer.
-  std::optional<int> exited();
+  // Not to be asked again once it does not run any more.
+  Sighting look() const { return look_at(pid_); }
+  // Waits for it.
+  void wait() const { end_of(pid_); }
   void signal(int number) const;
 
  private:
   Worker() = default;
   pid_t pid_ = -1;
-  Fd exit_;  // pidfd
+  std::optional<ChildWatch> watch_;
   Fd ready_;
 };
 

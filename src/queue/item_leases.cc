@@ -9,7 +9,7 @@ core::Cause cause_of(core::ItemCause cause) {
     case core::ItemCause::Stalled: return core::Cause::Stalled;
     case core::ItemCause::Superseded: return core::Cause::Superseded;
     case core::ItemCause::Spoken: return core::Cause::Released;
-    case core::ItemCause::NeverIssued: return core::Cause::Restored;
+    case core::ItemCause::NeverIssued: return core::Cause::NeverIssued;
     case core::ItemCause::None:
     case core::ItemCause::NotYet:
     case core::ItemCause::Taken:

@@ -1,7 +1,6 @@
 #include "queue/worker.h"
 
 #include <signal.h>
-#include <sys/wait.h>
 
 #include <algorithm>
 
@@ -46,7 +45,7 @@ class Worker {
     if (!watch) return watch.error();
     watch_ = std::move(*watch);
     idle_since_ = clock_.mono();
-    while (!end_.interrupted && end_.exec_error == 0 && !enough()) {
+    while (!end_.interrupted && end_.exec_error == 0 && not_sealed_ && !enough()) {
       watch_->acknowledge();
       const MonoTime sent_at = clock_.mono();
       auto claimed = queue_.claim({.queue = request_.queue,
@@ -72,6 +71,7 @@ class Worker {
       idle_since_ = clock_.mono();
       look_at_signals();
     }
+    if (!not_sealed_) return not_sealed_.error();
     return end_;
   }
 
@@ -126,8 +126,15 @@ class Worker {
     ItemLeases both(queue_, leases_, ref, ttl_);
     holder::Taken with;
     if (request_.with && !take_with(both, ref, with, granted, sent_at)) return;
-    // From here on its worker's death is no proof that nothing was done.
     sent_at_ = sent_at;
+    const core::HoldSettings settings = settings_for(claimed.item.item.limits, granted);
+    std::vector<holder::Kept> kept = kept_of(ref, with, granted);
+    holder::Keeper keeper(both, clock_, random_, settings, kept);
+    if (request_.with && !seal(ref, with, keeper)) {
+      release(both, with);
+      return;
+    }
+    // From here on its worker's death is no proof that nothing was done.
     auto started = queue_.start(ref, request_.reports);
     if (!started || std::holds_alternative<api::ItemLost>(*started)) {
       tell(cat(ref.id.text(),
@@ -137,8 +144,45 @@ class Worker {
       ++end_.lost;
       return;
     }
-    supervise(claimed, ref, both, with, granted);
+    granted_ = granted;
+    supervise(claimed, ref, both, with, {keeper, settings, kept});
     release(both, with);
+  }
+
+  std::vector<holder::Kept> kept_of(const api::ItemRef& ref, const holder::Taken& with,
+                                    Millis granted) {
+    std::vector<holder::Kept> kept = {
+        {.grip = {ResourceName::parse(ref.id.text()).value(), ref.epoch, Claim::make(random_),
+                  std::nullopt, std::nullopt},
+         .sent_at = sent_at_,
+         .granted_ttl = granted}};
+    kept.insert(kept.end(), with.kept.begin(), with.kept.end());
+    return kept;
+  }
+
+  // Seal, then read, then write. False: the item is not to be started.   G5
+  bool seal(const api::ItemRef& ref, const holder::Taken& with, holder::Keeper& keeper) {
+    if (!hooks_.seals) return true;
+    auto steps = hooks_.seals(with);
+    auto end = steps ? holder::take_steps(*steps, keeper, nullptr,
+                                          [this] {
+                                            look_at_signals();
+                                            return end_.interrupted;
+                                          })
+                     : Result<holder::SealEnd>(steps.error());
+    if (!end) {
+      not_sealed_ = end.error();
+      give_back(ref);
+      return false;
+    }
+    if (end->state.standing != holder::KeeperState::Standing::Holding) {
+      tell(cat(ref.id.text(), ": the claim or its lease was lost before it was started"));
+      give_back(ref);
+      ++end_.lost;
+      return false;
+    }
+    if (end->interrupted) give_back(ref);
+    return !end->interrupted;
   }
 
   // The item is kept while its lease is waited for.
@@ -208,17 +252,15 @@ class Worker {
     return settings;
   }
 
+  struct Kept {
+    holder::Keeper& keeper;
+    const core::HoldSettings& settings;
+    const std::vector<holder::Kept>& all;
+  };
+
   void supervise(const api::ClaimedItem& claimed, const api::ItemRef& ref, ItemLeases& both,
-                 holder::Taken& with, Millis granted) {
-    granted_ = granted;
-    const core::HoldSettings settings = settings_for(claimed.item.item.limits, granted);
-    std::vector<holder::Kept> kept = {
-        {.grip = {ResourceName::parse(ref.id.text()).value(), ref.epoch, Claim::make(random_),
-                  std::nullopt, std::nullopt},
-         .sent_at = sent_at_,
-         .granted_ttl = granted}};
-    kept.insert(kept.end(), with.kept.begin(), with.kept.end());
-    holder::Keeper keeper(both, clock_, random_, settings, kept);
+                 holder::Taken& with, const Kept& kept) {
+    holder::Keeper& keeper = kept.keeper;
     auto path = hooks_.payload_file(claimed);
     auto input = path ? os::open_to_read(*path) : Result<os::Fd>(path.error());
     auto environment = path ? hooks_.environment(claimed, with, *path, keeper.state().deadline)
@@ -232,7 +274,7 @@ class Worker {
     const holder::SuperviseRequest supervised{
         .command = request_.command,
         .environment = std::move(*environment),
-        .settings = settings,
+        .settings = kept.settings,
         .progress_timeout = std::nullopt,
         .progress_on_output = false,
         .deadline_moved = hooks_.deadline_moved,
@@ -243,7 +285,7 @@ class Worker {
         // Stops claiming, and finishes what it has; the second one is for the work.
         .keeps_signal = [this](int signal) { return keep(signal); }};
     std::vector<ResourceName> watched;
-    for (const holder::Kept& one : kept) watched.push_back(one.grip.resource);
+    for (const holder::Kept& one : kept.all) watched.push_back(one.grip.resource);
     holder::Supervisor supervisor(both, clock_, signals_, keeper, supervised, std::move(watched),
                                   std::move(with.watches));
     auto end = supervisor.run();
@@ -264,14 +306,10 @@ class Worker {
     return true;
   }
 
-  static std::string why_of(int status) {
-    if (WIFSIGNALED(status)) return cat("killed by signal ", WTERMSIG(status));
-    return cat("exit code ", WEXITSTATUS(status));
-  }
-
   // A late word counts until somebody else claims the item, and nobody does before the claim has
   // run out.
-  api::Told<api::ItemAnswer> tell_end(const api::ItemRef& ref, int code, int wait_status) {
+  api::Told<api::ItemAnswer> tell_end(const api::ItemRef& ref, int code,
+                                      const std::optional<os::End>& end) {
     const api::Retelling how{
         .clock = clock_,
         .until = clock_.mono() + granted_,
@@ -283,7 +321,7 @@ class Worker {
     return api::tell_until_heard<api::ItemAnswer>(how, [&]() -> Result<api::ItemAnswer> {
       if (code == 0) return queue_.complete({.ref = ref, .result = std::nullopt, .then = {}});
       if (code == kLater) return queue_.fail(ref, "later (exit code 75)", Millis(0));
-      return queue_.fail(ref, why_of(wait_status), std::nullopt);
+      return queue_.fail(ref, os::how_it_ended(end), std::nullopt);
     });
   }
 
@@ -326,17 +364,17 @@ class Worker {
                why.empty() ? "" : ": ", why));
       return;
     }
-    const bool good = end.how == How::Exited && WIFEXITED(end.wait_status);
-    const int code = good ? WEXITSTATUS(end.wait_status) : -1;
+    const bool by_itself = end.how == How::Exited && end.child && end.child->signal() == 0;
+    const int code = by_itself ? end.child->code() : -1;
     if (spoke_for_itself(ref)) {
       ++end_.completed;
       if (code != 0) {
-        tell(cat(ref.id.text(), ": it had completed itself; ", why_of(end.wait_status),
+        tell(cat(ref.id.text(), ": it had completed itself; ", os::how_it_ended(end.child),
                  " changes nothing"));
       }
       return;
     }
-    const auto [answer, unsure] = tell_end(ref, code, end.wait_status);
+    const auto [answer, unsure] = tell_end(ref, code, end.child);
     if (!answer) {
       ++end_.lost;
       tell(cat(ref.id.text(), ": its end could not be told: ", answer.error().message));
@@ -369,6 +407,7 @@ class Worker {
 
   std::unique_ptr<Watch> watch_;
   WorkEnd end_;
+  Status not_sealed_;
   MonoTime idle_since_{};
   MonoTime sent_at_{};
   Millis granted_{0};       // of the claim at hand

@@ -11,6 +11,7 @@
 #include "api/queue.h"
 #include "base/random.h"
 #include "core/holder_policy.h"
+#include "holder/sealing.h"
 #include "holder/supervisor.h"
 #include "holder/taking.h"
 #include "os/signals.h"
@@ -38,6 +39,8 @@ struct WorkHooks {
                                                  const std::string& payload_file,
                                                  MonoTime deadline)>
       environment;
+  // What is to be done at the targets of `with` before the item is started; may be none.
+  std::function<Result<std::vector<holder::SealStep>>(const holder::Taken& with)> seals = {};
   std::function<void(MonoTime deadline)> deadline_moved;
   std::function<void(const std::string&)> say;
   // After each item: what was counted on the way is written down.
@@ -53,7 +56,8 @@ struct WorkEnd {
   std::optional<int> interrupted;
 };
 
-// Errors: the queue is unknown, or the store cannot be reached when the first item is asked for.
+// Errors: the queue is unknown, the store cannot be reached when the first item is asked for, or a
+// target of `with` could not be sealed: that item was given back, and none was started under it.
 Result<WorkEnd> work(api::Queue& queue, api::Leases& leases, const Clock& clock, Random& random,
                      os::Signals& signals, const WorkRequest& request, const WorkHooks& hooks);
 

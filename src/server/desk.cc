@@ -204,17 +204,19 @@ void Desk::ready(const VisitPtr& visit) {
     return finish(visit, error_answer(503, unavailable("stopping"), Millis(1000)));
   }
   const auto tell = [this, visit](bool ready) {
-    finish(visit, ready ? ok("{\"ok\":true}")
-                        : error_answer(503,
-                                       unavailable("the store does not answer, or too much waits "
-                                                   "for it"),
-                                       Millis(1000)));
+    finish(visit, ready
+                      ? ok("{\"ok\":true}")
+                      : error_answer(503,
+                                     unavailable("the store does not answer or is refused, or too "
+                                                 "much waits for it: the server's log says "
+                                                 "which"),
+                                     Millis(1000)));
   };
   if (!readiness_.ask(tell, clock_.mono())) return;
   const bool queued = http_->work([this] {
-    const bool answers =
-        serve_.backend.events->list({.after = "", .prefix = "", .limit = 1, .newest = true})
-            .has_value();
+    // A look as those are that lead to a grant: a store that went back is not ready.   G12
+    static const auto kAny = ResourceName::parse("readyz");
+    const bool answers = kAny && serve_.backend.leases->get(*kAny).has_value();
     http_->post([this, answers] { readiness_.learned(answers, clock_.mono()); });
   });
   if (!queued) readiness_.learned(false, clock_.mono());

@@ -132,9 +132,21 @@ Answer forget_target(Request& request) {
   if (!resource) return fault_answer(resource.error());
   in.require("target");
   const std::string target = in.text("target");
+  api::ForgetWord word{.why = in.text("why"), .by = in.text("by")};
   in.refuse_others();
   if (auto fine = in.done(); !fine) return fault_answer(fine.error());
-  if (auto done = request.fences().forget(*resource, target); !done)
+  // Who says so is who has the key; what they call themselves stands behind it.
+  if (request.caller.key) {
+    const std::string mine = request.caller.name();
+    word.by = word.by.empty() || word.by == mine ? mine : cat(mine, "/", word.by);
+  }
+  for (const std::string& text : {word.why, word.by}) {
+    constexpr std::size_t kMostBytes = 2048;
+    if (text.size() > kMostBytes || !is_utf8(text) || has_control(text)) {
+      return fault_answer(invalid("'why' and 'by' are UTF-8 in one line, of at most 2048 bytes"));
+    }
+  }
+  if (auto done = request.fences().forget(*resource, target, word); !done)
     return fault_answer(done.error());
   return ok("{\"forgotten\":true}");
 }

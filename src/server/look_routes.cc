@@ -230,10 +230,12 @@ Answer record_event(Request& request) {
 }
 
 Answer store_facts(Request& request) {
+  const auto& trouble = request.serve.backend.trouble;
   const auto fields =
       std::vector<api::JsonField>{{"generation", request.leases().generation().hex()},
                                   {"smallest_ttl_ms", request.leases().smallest_ttl().count()},
                                   {"caveat", request.serve.caveat},
+                                  {"trouble", trouble ? trouble() : std::string()},
                                   {"version", request.serve.version},
                                   {"key", request.caller.name()},
                                   {"demo", request.serve.demo}};

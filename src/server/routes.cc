@@ -14,6 +14,7 @@ constexpr api::Rights kHolder = rights(Right::Acquire);
 constexpr api::Rights kReader = rights(Right::Read);
 constexpr api::Rights kGuard = rights(Right::Admit);
 constexpr api::Rights kOperator = rights(Right::Operate);
+constexpr api::Rights kForgetter = static_cast<api::Rights>(Right::Acquire | Right::Operate);
 constexpr api::Rights kAdmin = rights(Right::Admin);
 constexpr api::Rights kLooker = static_cast<api::Rights>(Right::Read | Right::Acquire) |
                                 rights(Right::Admit) | rights(Right::Operate);
@@ -93,7 +94,7 @@ constexpr std::array kRoutes = {
     Route{"POST", "/v1/fences/remember", static_cast<api::Rights>(Right::Acquire | Right::Admit),
           remember_targets, "Remember targets before they are sealed.", "RememberRequest",
           "FenceAnswer", "412 422 428", Keeps::Kept},
-    Route{"POST", "/v1/fences/forget", kOperator, forget_target,
+    Route{"POST", "/v1/fences/forget", kForgetter, forget_target,
           "A target is no longer sealed for the resource.", "ForgetTargetRequest", "Forgotten",
           "422", Keeps::Kept},
     Route{"POST", "/v1/fences/admit", kGuard, admit, "May a write with this token land?",

@@ -61,6 +61,8 @@ struct Backend {
   std::function<api::Foretold(const core::JobRule& rule, const api::Outage& outage,
                               std::size_t limit, bool paused)>
       explain = {};
+  // Why the store is refused or in trouble, as it was seen last; empty: it is well.
+  std::function<std::string()> trouble = {};
   // Begins an examination where none is fresh; never waits for it.
   std::function<Examined()> examine = {};
   // The last one, or as far as it has come; begins none.

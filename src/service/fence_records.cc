@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <tuple>
 
 #include "base/json_text.h"
 #include "base/sha256.h"
@@ -38,6 +39,7 @@ Token required_token(Fields& fields) {
 }  // namespace
 
 std::string sealed_key(std::string_view resource) { return cat(kSealedPrefix, resource); }
+std::string seals_key(std::string_view resource) { return cat(kSealsPrefix, resource); }
 std::string fence_key(std::string_view target) { return cat(kFencePrefix, target); }
 std::string quiet_key(std::string_view target) { return cat("quiet/", to_hex(sha256(target))); }
 std::string act_key(std::string_view name, std::string_view key) {
@@ -57,6 +59,51 @@ std::string encode_sealed(const Remembered& targets) {
     out["sealing"] = json::array(targets.sealing.begin(), targets.sealing.end());
   }
   return json::serialize(out);
+}
+
+// 64 of them, with their words, must find room: the words are in the other record.
+std::string seal_name(std::string_view target) {
+  constexpr std::size_t kShort = 8;
+  return to_hex(sha256(target)).substr(0, kShort);
+}
+
+std::string encode_seals(const Remembered& targets) {
+  const auto seconds = [](auto length) {
+    return std::chrono::duration_cast<std::chrono::seconds>(length).count();
+  };
+  json::object out;
+  for (const auto& [name, one] : targets.times) {
+    // Differences are short, also above a floor of many digits.
+    json::array row = {one.token.number(), seconds(one.at.time_since_epoch()),
+                       one.token.number() - one.first.number(), seconds(one.at - one.since)};
+    if (one.shared) row.push_back(1);
+    out[name] = std::move(row);
+  }
+  return json::serialize(out);
+}
+
+std::vector<std::string> make_room(Remembered& targets, const std::vector<std::string>& keep) {
+  const auto time_of = [&](const std::string& one) {
+    const auto found = targets.times.find(seal_name(one));
+    return found == targets.times.end() ? SealTime() : found->second;
+  };
+  const auto older = [&](const std::string& a, const std::string& b) {
+    const SealTime one = time_of(a);
+    const SealTime other = time_of(b);
+    return std::tie(one.token, one.at, one.since) < std::tie(other.token, other.at, other.since);
+  };
+  std::vector<std::string> gone;
+  while (!check_sealed(targets)) {
+    std::vector<std::string> may_go = targets.all();
+    std::erase_if(
+        may_go, [&](const std::string& one) { return std::ranges::find(keep, one) != keep.end(); });
+    if (may_go.empty()) break;
+    gone.push_back(*std::ranges::min_element(may_go, older));
+    std::erase(targets.sealed, gone.back());
+    std::erase(targets.sealing, gone.back());
+    targets.times.erase(seal_name(gone.back()));
+  }
+  return gone;
 }
 
 std::string encode(const core::Fence& fence) {
@@ -91,6 +138,33 @@ Result<Remembered> decode_sealed(std::string_view value) {
   Remembered out{.sealed = fields.texts("targets"), .sealing = fields.texts("sealing")};
   std::ranges::sort(out.sealed);
   std::ranges::sort(out.sealing);
+  return fields.done(std::move(out));
+}
+
+Result<std::map<std::string, SealTime>> decode_seals(std::string_view value) {
+  Fields fields("seals", value);
+  std::map<std::string, SealTime> out;
+  for (const auto& [name, row] : fields.object()) {
+    const json::array* numbers = row.if_array();
+    std::vector<std::int64_t> n;
+    for (std::size_t i = 0; numbers != nullptr && i < numbers->size(); ++i) {
+      if ((*numbers)[i].is_int64()) n.push_back((*numbers)[i].as_int64());
+    }
+    constexpr std::int64_t kLatest = std::int64_t{1}
+                                     << 40;  // in seconds; far beyond what is written
+    const bool whole = n.size() >= 4 && n.size() <= 5 && n.size() == numbers->size();
+    if (!whole || n[0] < 0 || static_cast<std::uint64_t>(n[0]) > Token::kMax || n[2] < 0 ||
+        n[2] > n[0] || n[1] < 0 || n[1] > kLatest || n[3] < -kLatest || n[3] > kLatest) {
+      fields.fail("a row makes no sense");
+      break;
+    }
+    const auto at = [](std::int64_t s) { return wall_from_ms(s * 1000); };
+    out[std::string(name)] = {.token = Token(static_cast<std::uint64_t>(n[0])),
+                              .at = at(n[1]),
+                              .first = Token(static_cast<std::uint64_t>(n[0] - n[2])),
+                              .since = at(n[1] - n[3]),
+                              .shared = n.size() == 5 && n[4] != 0};
+  }
   return fields.done(std::move(out));
 }
 
@@ -167,11 +241,10 @@ Status check_sealed(const Remembered& targets) {
   if (all.size() <= api::kMostSealedTargets && value.size() <= store::Store::kMaxValueBytes) {
     return {};
   }
-  return invalid(cat(
-      "at most ", api::kMostSealedTargets, " targets of one resource, together ",
-      store::Store::kMaxValueBytes,
-      " bytes, are remembered as sealed. Guard the others with a lease of their own; which of them "
-      "are no longer written to is for an operator to say"));
+  return invalid(cat("at most ", api::kMostSealedTargets, " targets of one resource, together ",
+                     store::Store::kMaxValueBytes,
+                     " bytes, are remembered as sealed. Guard the others with a lease of their "
+                     "own"));
 }
 
 }  // namespace stint::service

@@ -5,6 +5,7 @@
 #include "api/wire.h"
 #include "base/text.h"
 #include "service/fence_records.h"
+#include "service/ledger.h"
 #include "service/once_records.h"
 #include "service/records.h"
 #include "service/settling.h"
@@ -18,7 +19,7 @@ using store::Step;
 namespace {
 
 using Law = core::FenceDecision (*)(const std::optional<core::Fence>&, const core::Offer&,
-                                    const std::optional<core::Issued>&);
+                                    const core::Issued&);
 
 bool refusal(Verdict verdict) { return verdict != Verdict::Admitted && verdict != Verdict::Done; }
 
@@ -54,9 +55,11 @@ struct FenceService::Asked {
   std::string name;  // with `key`: of an act
   std::string key;
   bool targets = false;  // the list of sealed targets
-  Law law = core::seal;
+  Law law = core::seal_in_store;
   api::Act act = {};
   std::vector<std::string> words = {};  // targets to remember or forget
+  WallTime now{};                       // of those
+  api::ForgetWord forget = {};
 };
 
 // The records at one reading, and what was decided on them.
@@ -71,6 +74,7 @@ struct FenceService::View {
   store::Version act_version = 0;
   Remembered sealed;
   store::Version sealed_version = 0;
+  store::Version seals_version = 0;
   Verdict verdict = Verdict::Stale;
 };
 
@@ -79,6 +83,7 @@ struct FenceService::Plan {
   std::vector<Step> steps;  // empty: nothing to write
   std::optional<core::Fence> fence;
   std::optional<api::Act> act;
+  store::Sync sync = store::Sync::Durable;
 };
 
 namespace {
@@ -111,7 +116,7 @@ Result<FenceService::View> FenceService::look(const Asked& asked) {
   const std::string& r = asked.resource;
   std::vector<std::string> keys = {std::string(kMetaKey), own_key(r), alive_key(r), cap_key(r),
                                    rest_key(r),           cool_key(r)};
-  if (asked.targets) keys.push_back(sealed_key(r));
+  if (asked.targets) keys.insert(keys.end(), {sealed_key(r), seals_key(r)});
   if (!asked.target.empty()) keys.push_back(fence_key(asked.target));
   if (!asked.key.empty()) keys.push_back(act_key(asked.name, asked.key));
   auto reading = store_.read(keys);
@@ -140,6 +145,10 @@ Result<FenceService::View> FenceService::look(const Asked& asked) {
     if (auto ok = take(*entry, decode_sealed, sealed); !ok) return ok.error();
     view.sealed = sealed.value_or(Remembered());
     view.sealed_version = (entry++)->version;
+    std::optional<std::map<std::string, SealTime>> times;
+    if (auto ok = take(*entry, decode_seals, times); !ok) return ok.error();
+    if (times) view.sealed.times = std::move(*times);
+    view.seals_version = (entry++)->version;
   }
   if (!asked.target.empty()) {
     if (auto ok = take(*entry, decode_fence, view.fence); !ok) return ok.error();
@@ -176,10 +185,9 @@ Result<FenceService::View> FenceService::settle(const Asked& asked, Decide decid
     if (plan->act) view->act = std::move(plan->act);
     // A yes that is kept was one when it was kept.   G5
     if (once_ && plan->steps.empty() && !asked.target.empty()) {
-      plan->steps.push_back(expecting(fence_key(asked.target), view->fence_version));
+      plan->steps = unchanged(*view, asked);
     }
-    auto answer =
-        keeper.commit(std::move(plan->steps), store::Sync::Durable, [&] { return write(*view); });
+    auto answer = keeper.commit(std::move(plan->steps), plan->sync, [&] { return write(*view); });
     if (!answer) {
       const bool again = answer.error().code == Code::UnknownOutcome && ++unknowns < kMostUnknowns;
       if (!again) return kept_unknown(answer.error());
@@ -191,8 +199,14 @@ Result<FenceService::View> FenceService::settle(const Asked& asked, Decide decid
       cat("the fence of ", quoted(asked.target), " changes too fast to be committed to")));
 }
 
-// The comparison and the raising, in one commit; where the store's word was asked for, it must
-// still be so.   G5
+// What a decision rests on: the fence, and the newest token of its resource.   G5
+std::vector<Step> FenceService::unchanged(const View& view, const Asked& asked) {
+  return {expecting(fence_key(asked.target), view.fence_version),
+          expecting(own_key(asked.resource), view.own_version)};
+}
+
+// The comparison with fence and newest token and the raising, in one commit. Without a raising the
+// reading, which is of one moment, is the comparison.   G5
 Result<FenceService::Plan> FenceService::plan_raise(const View& view, const Asked& asked) {
   core::FenceDecision decision = asked.law(view.fence, asked.offer, view.issued);
   Plan plan{.verdict = decision.verdict, .steps = {}, .fence = decision.fence, .act = {}};
@@ -214,9 +228,7 @@ Result<FenceService::Plan> FenceService::plan_begin(const View& view, const Aske
   if (finished || plan->verdict == Verdict::Done) {
     return Plan{.verdict = Verdict::Done, .steps = {}, .fence = {}, .act = {}};
   }
-  if (plan->steps.empty()) {
-    plan->steps.push_back(expecting(fence_key(asked.target), view.fence_version));
-  }
+  if (plan->steps.empty()) plan->steps = unchanged(view, asked);
   plan->act = asked.act;
   plan->steps.push_back(
       setting(act_key(asked.name, asked.key), view.act_version, encode(*plan->act)));
@@ -224,7 +236,7 @@ Result<FenceService::Plan> FenceService::plan_begin(const View& view, const Aske
 }
 
 Result<FenceService::Plan> FenceService::plan_finish(const View& view, const Asked& asked) {
-  const core::FenceDecision decision = core::admit(view.fence, asked.offer, view.issued);
+  const core::FenceDecision decision = asked.law(view.fence, asked.offer, view.issued);
   Plan plan{.verdict = decision.verdict, .steps = {}, .fence = {}, .act = {}};
   if (refusal(plan.verdict)) return plan;
   if (!view.act || view.act->token != asked.offer.token ||
@@ -240,7 +252,7 @@ Result<FenceService::Plan> FenceService::plan_finish(const View& view, const Ask
   // This very result stands there: what an unanswered commit left.
   const std::string value = encode(*plan.act);
   if (value == encode(*view.act)) return plan;
-  plan.steps.push_back(expecting(fence_key(asked.target), view.fence_version));
+  plan.steps = unchanged(view, asked);
   plan.steps.push_back(setting(act_key(asked.name, asked.key), view.act_version, value));
   return plan;
 }
@@ -252,19 +264,63 @@ void add_sorted(std::vector<std::string>& to, const std::string& one) {
   if (place == to.end() || *place != one) to.insert(place, one);
 }
 
-// What is sealed stays so, but for an operator's word: another process of the holder, or the next
-// one, may have got further than who speaks now.
-Remembered told(Remembered known, const std::vector<std::string>& targets, core::Sealing how) {
-  for (const std::string& target : targets) {
-    if (std::ranges::binary_search(known.sealed, target)) continue;
-    if (how == core::Sealing::Ahead) {
-      add_sorted(known.sealing, target);
-      continue;
-    }
-    std::erase(known.sealing, target);
-    if (how == core::Sealing::Stands) add_sorted(known.sealed, target);
+// What is sealed stays so, but for somebody's word: another process of the holder, or the next one,
+// may have got further than who speaks now.
+void tell_one(Remembered& known, const std::string& target, const core::Offer& offer,
+              WallTime now) {
+  const bool sealed = std::ranges::binary_search(known.sealed, target);
+  const bool ahead = std::ranges::binary_search(known.sealing, target);
+  SealTime fresh{.token = offer.token, .at = now, .first = offer.token, .since = now};
+  const auto time = known.times.find(seal_name(target));
+  if (time != known.times.end() && (sealed || ahead)) {
+    fresh.first = time->second.first;
+    fresh.since = time->second.since;
   }
-  return known;
+  switch (offer.sealing) {
+    case core::Sealing::Ahead:
+      if (sealed) return;
+      // Who said so before may have got to its fence.
+      fresh.shared = ahead;
+      add_sorted(known.sealing, target);
+      break;
+    case core::Sealing::MadeAnew:
+      std::erase(known.sealing, target);
+      add_sorted(known.sealed, target);
+      break;
+    case core::Sealing::Stands:
+      if (sealed && time != known.times.end() && time->second.token >= offer.token) return;
+      std::erase(known.sealing, target);
+      add_sorted(known.sealed, target);
+      break;
+    case core::Sealing::Refused:
+      if (sealed || (time != known.times.end() && time->second.shared)) return;
+      std::erase(known.sealing, target);
+      known.times.erase(seal_name(target));
+      return;
+  }
+  known.times[seal_name(target)] = fresh;
+}
+
+// Of the newest token.
+api::Event event_of(std::string_view kind, const std::string& resource, const std::string& target,
+                    const std::optional<core::Ownership>& own, WallTime now) {
+  api::Event event;
+  event.at = now;
+  event.kind = kind;
+  event.resource = resource;
+  if (own) event.token = own->token.number();
+  if (own) event.owner = own->owner.text();
+  event.details.emplace_back("target", target);
+  return event;
+}
+
+Step forgotten_step(const std::string& resource, const std::string& target,
+                    const std::optional<core::Ownership>& own, const api::ForgetWord& word,
+                    WallTime now) {
+  api::Event event = event_of("target_forgotten", resource, target, own, now);
+  event.details.emplace_back("by", word.by);
+  event.details.emplace_back("why", word.why);
+  return append_event(event);
 }
 
 }  // namespace
@@ -275,13 +331,40 @@ Result<FenceService::Plan> FenceService::plan_remember(const View& view, const A
             .fence = {},
             .act = {}};
   if (refusal(plan.verdict)) return plan;
-  const Remembered after = told(view.sealed, asked.words, asked.offer.sealing);
-  if (after == view.sealed) return plan;
+  Remembered after = view.sealed;
+  for (const std::string& target : asked.words) tell_one(after, target, asked.offer, asked.now);
+  const std::vector<std::string> gone = make_room(after, asked.words);
   if (auto ok = check_sealed(after); !ok) return ok.error();
-  plan.steps.push_back(
-      setting(sealed_key(asked.resource), view.sealed_version, encode_sealed(after)));
+  plan_lists(plan, view, asked, after);
+  if (asked.offer.sealing == core::Sealing::MadeAnew) {
+    for (const std::string& target : asked.words) {
+      plan.steps.push_back(
+          append_event(event_of("fence_made_anew", asked.resource, target, view.own, asked.now)));
+    }
+  }
+  if (plan.steps.empty()) return plan;
+  const api::ForgetWord word{
+      .why = cat("at most ", api::kMostSealedTargets,
+                 " targets are remembered, and this one was sealed longest ago"),
+      .by = "stint"};
+  for (const std::string& target : gone) {
+    plan.steps.push_back(forgotten_step(asked.resource, target, view.own, word, asked.now));
+  }
   plan.steps.push_back(expecting(own_key(asked.resource), view.own_version));
   return plan;
+}
+
+// No steps: nothing has changed. That a target was sealed again need not survive a power cut.
+void FenceService::plan_lists(Plan& plan, const View& view, const Asked& asked,
+                              const Remembered& after) {
+  if (after.same_lists(view.sealed)) {
+    if (after.times == view.sealed.times) return;
+    plan.sync = store::Sync::Relaxed;
+  } else {
+    plan.steps.push_back(
+        setting(sealed_key(asked.resource), view.sealed_version, encode_sealed(after)));
+  }
+  plan.steps.push_back(setting(seals_key(asked.resource), view.seals_version, encode_seals(after)));
 }
 
 Result<FenceService::Plan> FenceService::plan_forget(const View& view, const Asked& asked) {
@@ -290,12 +373,33 @@ Result<FenceService::Plan> FenceService::plan_forget(const View& view, const Ask
   for (const std::string& target : asked.words) {
     std::erase(left.sealed, target);
     std::erase(left.sealing, target);
+    left.times.erase(seal_name(target));
+    if (left.same_lists(view.sealed)) continue;
+    plan.steps.push_back(forgotten_step(asked.resource, target, view.own, asked.forget, asked.now));
   }
-  if (left == view.sealed) return plan;
-  plan.steps.push_back(
-      setting(sealed_key(asked.resource), view.sealed_version, encode_sealed(left)));
+  if (!plan.steps.empty()) plan_lists(plan, view, asked, left);
   return plan;
 }
+
+namespace {
+
+std::vector<api::SealedTarget> targets_of(const Remembered& known) {
+  std::vector<api::SealedTarget> out;
+  for (const std::string& words : known.all()) {
+    api::SealedTarget& one = out.emplace_back();
+    one.words = words;
+    one.stands = std::ranges::binary_search(known.sealed, words);
+    const auto time = known.times.find(seal_name(words));
+    if (time == known.times.end()) continue;
+    one.token = time->second.token;
+    one.at = time->second.at;
+    one.first_token = time->second.first;
+    one.since = time->second.since;
+  }
+  return out;
+}
+
+}  // namespace
 
 Result<api::TokenWord> FenceService::word(const ResourceName& resource) {
   auto view = look({.offer = {},
@@ -311,7 +415,8 @@ Result<api::TokenWord> FenceService::word(const ResourceName& resource) {
                       .live = false,
                       .remaining = std::nullopt,
                       .sealed = view->sealed.all(),
-                      .sealing = std::move(view->sealed.sealing)};
+                      .sealing = view->sealed.sealing,
+                      .targets = targets_of(view->sealed)};
   if (!view->own) {
     // Nobody ever held it, or its record was forgotten: the floor then is its last token.
     return word;
@@ -347,7 +452,8 @@ Result<core::Verdict> FenceService::remember(const core::Offer& offer,
               .name = "",
               .key = "",
               .targets = true,
-              .words = targets},
+              .words = targets,
+              .now = clock_.wall()},
              plan_remember, [](const View& told) {
                return api::to_json({.verdict = told.verdict, .fence = {}, .owner = {}}, nullptr);
              });
@@ -355,14 +461,17 @@ Result<core::Verdict> FenceService::remember(const core::Offer& offer,
   return view->verdict;
 }
 
-Status FenceService::forget(const ResourceName& resource, const std::string& target) {
+Status FenceService::forget(const ResourceName& resource, const std::string& target,
+                            const api::ForgetWord& word) {
   auto view = settle({.offer = {},
                       .resource = resource.text(),
                       .target = "",
                       .name = "",
                       .key = "",
                       .targets = true,
-                      .words = {target}},
+                      .words = {target},
+                      .now = clock_.wall(),
+                      .forget = word},
                      plan_forget, [](const View&) { return std::string(R"({"forgotten":true})"); });
   if (!view) return view.error();
   return {};
@@ -390,7 +499,7 @@ Result<api::FenceAnswer> FenceService::admit(const std::string& target, const co
                  .target = target,
                  .name = "",
                  .key = "",
-                 .law = core::admit},
+                 .law = core::admit_in_store},
                 plan_raise);
 }
 
@@ -427,7 +536,7 @@ Result<api::FenceAnswer> FenceService::begin(const api::Act& act, const core::Of
                  .target = api::admit_target(act.name),
                  .name = act.name,
                  .key = act.key,
-                 .law = core::admit,
+                 .law = core::admit_in_store,
                  .act = std::move(intent)},
                 plan_begin);
 }
@@ -447,7 +556,7 @@ Result<api::FenceAnswer> FenceService::finish(const api::Act& act, const core::O
                  .target = api::admit_target(act.name),
                  .name = act.name,
                  .key = act.key,
-                 .law = core::admit,
+                 .law = core::admit_in_store,
                  .act = std::move(result)},
                 plan_finish);
 }

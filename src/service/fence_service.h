@@ -4,6 +4,7 @@
 
 #include "api/fences.h"
 #include "api/once.h"
+#include "service/fence_records.h"
 #include "store/seam.h"
 
 namespace stint::service {
@@ -19,7 +20,8 @@ class FenceService final : public api::Fences {
   Result<std::vector<std::string>> sealed(const ResourceName& resource) override;
   Result<core::Verdict> remember(const core::Offer& offer,
                                  const std::vector<std::string>& targets) override;
-  Status forget(const ResourceName& resource, const std::string& target) override;
+  Status forget(const ResourceName& resource, const std::string& target,
+                const api::ForgetWord& word) override;
   Result<api::FenceAnswer> admit(const std::string& target, const core::Offer& offer) override;
   Result<api::FenceAnswer> seal(const std::string& target, const core::Offer& offer) override;
   Result<std::optional<core::Fence>> fence(const std::string& target) override;
@@ -38,9 +40,11 @@ class FenceService final : public api::Fences {
   // Reads, decides, commits; again on a conflict, and on an unknown outcome a few times: only a
   // commit of our own, or the effect, settles it.
   Result<View> settle(const Asked& asked, Decide decide, Write write);
+  static std::vector<store::Step> unchanged(const View& view, const Asked& asked);
   static Result<Plan> plan_raise(const View& view, const Asked& asked);
   static Result<Plan> plan_begin(const View& view, const Asked& asked);
   static Result<Plan> plan_finish(const View& view, const Asked& asked);
+  static void plan_lists(Plan& plan, const View& view, const Asked& asked, const Remembered& after);
   static Result<Plan> plan_remember(const View& view, const Asked& asked);
   static Result<Plan> plan_forget(const View& view, const Asked& asked);
   static api::FenceAnswer answer_of(const View& view);

@@ -78,13 +78,6 @@ struct Wanted {
   std::size_t first = 0;
 };
 
-// The larger of both, which stands for both; nothing: they are of two generations.
-std::optional<Anchor> joined(const Anchor& one, const Anchor& other) {
-  if (!(one.generation == other.generation)) return std::nullopt;
-  return Anchor{one.generation, std::max(one.revision, other.revision),
-                std::max(one.highest, other.highest)};
-}
-
 }  // namespace
 
 // What must be read is read at once: looking whether the store is in place, a lock and a
@@ -252,9 +245,9 @@ void LeaseService::remember_newest(const Ready& ready,
     const auto anchor =
         done != nullptr ? anchor_of(*ready.of[at].second, *done) : std::optional<Anchor>();
     if (!anchor) continue;
-    const auto both = newest ? joined(*newest, *anchor) : anchor;
-    if (!both) anchors_->remember(*newest);
-    newest = both ? both : anchor;
+    const bool same = newest && newest->generation == anchor->generation;
+    if (newest && !same) anchors_->remember(*newest);
+    newest = same ? joined(*newest, *anchor) : *anchor;
   }
   if (newest) anchors_->remember(*newest);
 }

@@ -134,8 +134,12 @@ Status LeaseService::decide_on(Planned& out, const core::Verb& verb, const api::
   Settled& settled = out.settled;
   const WallTime now = wall_of(settled.after);
   const std::string& resource = settled.after.resource;
-  settled.decision = core::decide(settled.after.seen.record, verb,
-                                  {.floor = settled.after.floor, .now_wall = now});
+  core::Context context{.floor = settled.after.floor, .now_wall = now};
+  settled.decision = core::decide(settled.after.seen.record, verb, context);
+  if (settled.decision.cause == core::Cause::NeverIssued) {
+    context.remembered = remembered(resource);
+    settled.decision = core::decide(settled.after.seen.record, verb, context);
+  }
   if (settled.after.kept) {
     if (settled.after.kept->digest != once->digest) return api::once_mismatch();
     settled.replayed = true;
@@ -172,6 +176,7 @@ Result<LeaseService::Settled> LeaseService::settle(const ResourceName& resource,
   for (int tries = 0; tries < kMostTries; ++tries) {
     Planned planned;
     if (auto ok = plan(resource, verb, may_assume ? grip : nullptr, once, planned); !ok) {
+      if (grip != nullptr && unknowns == 0 && is_went_back(ok.error())) return restored(resource);
       return unsettled(ok.error(), unknowns);
     }
     Settled& settled = planned.settled;
@@ -209,6 +214,29 @@ Result<LeaseService::Settled> LeaseService::settle(const ResourceName& resource,
   return unsettled(too_busy(resource), unknowns);
 }
 
+// What a holder has is not known to a store that is refused; it stops at once.   G12
+LeaseService::Settled LeaseService::restored(const ResourceName& resource) const {
+  Settled settled;
+  settled.decision = {core::Outcome::Lost, core::Cause::Restored, {}};
+  settled.after.resource = resource.text();
+  settled.after.generation = generation();
+  return settled;
+}
+
+// The newest token that is known to have been issued through here or from this machine.
+Token LeaseService::remembered(const std::string& resource) {
+  Token newest;
+  if (anchors_ != nullptr) {
+    const auto anchor = anchors_->recall();
+    if (anchor && *anchor && (*anchor)->newest.resource == resource) {
+      newest = (*anchor)->newest.token;
+    }
+  }
+  const MutexLock lock(known_mutex_);
+  const auto written = written_.find(resource);
+  return written == written_.end() ? newest : std::max(newest, written->second.own.token);
+}
+
 // What the world is after the commit.
 void LeaseService::committed(Planned& planned, const store::Committed& done) {
   Settled& settled = planned.settled;
@@ -229,7 +257,8 @@ std::optional<Anchor> LeaseService::anchor_of(const Planned& planned,
                                               const store::Committed& done) const {
   const core::Change& change = planned.settled.decision.change;
   if (!change.own || anchors_ == nullptr) return std::nullopt;
-  return Anchor{planned.settled.after.generation, done.revision, change.own->token};
+  return Anchor{planned.settled.after.generation, done.revision, change.own->token,
+                witness_of(planned.settled.after.resource, *change.own)};
 }
 
 api::Lease LeaseService::lease_of(const Snapshot& snapshot) const {

@@ -72,6 +72,8 @@ class LeaseService final : public api::Leases, public api::BatchedLeases {
   bool assume(const api::Grip& grip, Snapshot& out, std::optional<MonoTime> now = std::nullopt);
   void keep_in_mind(const Settled& settled);
   void runs_on(const Settled& settled);
+  Settled restored(const ResourceName& resource) const;
+  Token remembered(const std::string& resource);
   // Read, decide, commit; again on a conflict.
   Result<Settled> settle(const ResourceName& resource, const core::Verb& verb,
                          const api::Grip* grip, OnUnknown on_unknown,

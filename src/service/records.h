@@ -9,6 +9,7 @@
 //   hist/R<1F>N   the grant with token N, once it has ended
 //   sealed/R      the targets that holders of R have sealed, or are about to; outlives the lease's
 //                 own records, as the fences at the targets do
+//   seals/R       when each of them was sealed last, and since when it is remembered
 //   fence/T       the fence of a target that keeps none itself       (service/fence_records.h)
 //   act/NAME<1F>K intent and result of `stint admit NAME --key K`
 //   job/J         a job: how far it is decided, what is due, what runs    (service/slot_records.h)

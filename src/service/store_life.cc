@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "base/sha256.h"
 #include "base/text.h"
 #include "service/ledger.h"
+#include "service/watched_store.h"
 
 namespace stint::service {
 
@@ -49,18 +51,32 @@ std::uint64_t floor_of(WallTime now) {
   return ((ms / 1000) << 20U) + ((ms % 1000) << 20U) / 1000;
 }
 
+// So many of a resource's newest grants are in its history (service/lease_plan.cc keeps a few
+// more).
+constexpr std::uint64_t kSureHistory = 900;
+
 // Older ones are forgotten: the record has a size, and a fence that old is adopted by hand.
 constexpr std::size_t kMostAncestors = 64;
 
-Error went_back(std::string_view what) {
-  return unavailable(cat(what,
-                         " It is refused until an operator has looked at it: see "
-                         "docs/guides/restore.md"));
-}
+constexpr std::string_view kRefusedUntil =
+    " It is refused until an operator has looked at it: see docs/guides/restore.md";
+
+Error went_back(std::string_view what) { return unavailable(cat(what, kRefusedUntil)); }
 
 bool in_line(const Meta& meta, const Generation& generation) {
   return meta.generation == generation ||
          std::ranges::find(meta.ancestors, generation) != meta.ancestors.end();
+}
+
+Error emptied(const Anchor& known) {
+  return went_back(cat("This store is empty, but this machine remembers generation ",
+                       known.generation.hex(), " at this place."));
+}
+
+Error another_life(const Meta& meta, const Anchor& known) {
+  return went_back(cat("This store is generation ", meta.generation.hex(),
+                       ", but this machine remembers ", known.generation.hex(),
+                       " at this place: it was replaced or made anew, and its tokens start over."));
 }
 
 Status check_memory(store::Store& store, const Meta& meta, const std::optional<Anchor>& anchor,
@@ -70,22 +86,100 @@ Status check_memory(store::Store& store, const Meta& meta, const std::optional<A
                          options.pinned->hex(), "."));
   }
   if (!anchor) return {};
-  if (!in_line(meta, anchor->generation)) {
-    return went_back(
-        cat("This store is generation ", meta.generation.hex(), ", but this machine remembers ",
-            anchor->generation.hex(),
-            " at this place: it was replaced or made anew, and its tokens start over."));
-  }
+  if (!in_line(meta, anchor->generation)) return another_life(meta, *anchor);
   if (meta.generation != anchor->generation) return {};
   const auto revision = store.revision();
   if (!revision) return revision.error();
   if (*revision >= anchor->revision) return {};
-  return went_back(cat("This store went back in time: it is at revision ", *revision,
-                       ", and this machine has seen ", anchor->revision,
-                       ". Was a backup restored? Tokens issued since are not in it."));
+  return fell_behind(*revision, anchor->revision);
+}
+
+// Read by the eye of who gave it: any two grants of one token differ in it.
+std::uint64_t mark_of(Token token, const Owner& owner, std::optional<WallTime> at) {
+  const std::string text = cat(token.number(), '\n', owner.text(), '\n', at ? to_ms(*at) : 0);
+  std::uint64_t mark = 0;
+  for (const char c : sha256(text).substr(0, sizeof mark)) {
+    mark = (mark << 8U) | static_cast<unsigned char>(c);
+  }
+  return mark | 1U;
+}
+
+Error forgot(const Witness& witness) {
+  return went_back(cat("This store went back in time: it does not know token ",
+                       witness.token.number(), " of ", quoted(witness.resource),
+                       ", which was given there. Was a backup restored?"));
+}
+
+// A name's history goes with it when it is forgotten, and its old end is dropped.
+bool may_have_dropped(const Witness& witness, Token newest, Token floor) {
+  return witness.token <= floor || newest.number() - witness.token.number() >= kSureHistory;
+}
+
+Status check_witness(const Witness& witness, Token floor, const store::Entry& own,
+                     const store::Entry& line) {
+  Token newest;
+  if (own.present()) {
+    auto now = decode_own(own.value);
+    if (!now) return now.error();
+    newest = now->token;
+    if (newest == witness.token && witness.mark != 0 &&
+        witness.mark != mark_of(now->token, now->owner, now->acquired_at)) {
+      return forgot(witness);
+    }
+  }
+  // Below the floor a token never comes again: it was forgotten on purpose, or its loss is covered.
+  if (newest < witness.token) return witness.token <= floor ? Status() : forgot(witness);
+  if (newest == witness.token || witness.mark == 0) return {};
+  if (!line.present()) {
+    return may_have_dropped(witness, newest, floor) ? Status() : forgot(witness);
+  }
+  auto past = decode_past(line.value);
+  if (!past) return past.error();
+  if (witness.mark == mark_of(past->token, past->owner, past->acquired_at)) return {};
+  return forgot(witness);
 }
 
 }  // namespace
+
+Witness witness_of(const std::string& resource, const core::Ownership& own) {
+  // A reservation is taken up under the same token, by somebody else's commit.
+  const bool lasts = own.reason != core::Reason::Transferred;
+  return {resource, own.token, lasts ? mark_of(own.token, own.owner, own.acquired_at) : 0};
+}
+
+Anchor joined(const Anchor& one, const Anchor& other) {
+  Anchor both = one.revision < other.revision ? other : one;
+  both.highest = std::max(one.highest, other.highest);
+  if (both.newest.resource.empty())
+    both.newest = one.revision < other.revision ? one.newest : other.newest;
+  return both;
+}
+
+std::vector<std::string> proof_keys(const Anchor& known, const store::Capabilities& can) {
+  std::vector<std::string> keys = {std::string(kMetaKey)};
+  const Witness& witness = known.newest;
+  if (witness.resource.empty()) return keys;
+  keys.push_back(own_key(witness.resource));
+  keys.push_back(history_key(witness.resource, witness.token));
+  if (!can.tail_record.empty()) keys.push_back(can.tail_record);
+  return keys;
+}
+
+Status check_proof(const Anchor& known, const store::Capabilities& can, const store::Entry* proof) {
+  if (!proof[0].present()) return emptied(known);
+  auto meta = decode_meta(proof[0].value);
+  if (!meta) return meta.error();
+  if (!in_line(*meta, known.generation)) return another_life(*meta, known);
+  // An operator has spoken since: the floor is above all that was remembered.
+  if (meta->generation != known.generation || known.newest.resource.empty()) return {};
+  Token floor = meta->floor;
+  if (!can.tail_record.empty()) {
+    auto above = floor_after_tail(proof[3]);
+    if (!above) return above.error();
+    floor = std::max(floor, *above);
+  }
+  return check_witness(known.newest, floor, proof[1], proof[2]);
+}
 
 Status check_same_life(const Meta& meta, const Generation& seen) {
   if (meta.generation == seen) return {};
@@ -179,21 +273,36 @@ Result<std::optional<Anchor>> recall(Anchors* anchors) {
   return anchors->recall();
 }
 
-Error emptied(const Anchor& anchor) {
-  return went_back(cat("This store is empty, but this machine remembers generation ",
-                       anchor.generation.hex(), " at this place."));
-}
-
 }  // namespace
 
-Status check_life(store::Store& store, Anchors* anchors, const LifeOptions& options) {
+Error fell_behind(std::uint64_t revision, std::uint64_t seen) {
+  return went_back(cat("This store went back in time: it is at revision ", revision,
+                       ", and this machine has seen ", seen,
+                       ". Was a backup restored? Tokens issued since are not in it."));
+}
+
+bool is_went_back(const Error& error) {
+  return error.code == Code::Unavailable && error.message.ends_with(kRefusedUntil);
+}
+
+Status check_life(store::Store& bare, Anchors* anchors, const LifeOptions& options) {
+  const auto watched = anchors == nullptr ? nullptr : watch_over(bare, *anchors);
+  store::Store& store = watched ? *watched : bare;
   auto anchor = recall(anchors);
   if (!anchor) return anchor.error();
   auto life = read_life(store);
   if (!life) return life.error();
-  if (*life) return check_memory(store, (*life)->meta, *anchor, options);
-  if (*anchor) return emptied(**anchor);
-  return {};
+  if (!*life) return *anchor ? Status(emptied(**anchor)) : Status();
+  if (auto ok = check_memory(store, (*life)->meta, *anchor, options); !ok) return ok;
+  if (anchors == nullptr) return {};
+  auto more = anchors->meet((*life)->meta.generation);
+  if (!more) return more.error();
+  if (!*more) return {};
+  anchor = recall(anchors);
+  if (!anchor) return anchor.error();
+  life = read_life(store);
+  if (!life) return life.error();
+  return *life ? check_memory(store, (*life)->meta, *anchor, options) : emptied(**anchor);
 }
 
 Result<Life> begin_life(store::Store& store, Random& random, WallTime now, Anchors* anchors,
@@ -207,6 +316,13 @@ Result<Life> begin_life(store::Store& store, Random& random, WallTime now, Ancho
     if (!life) return life.error();
     if (*life) {
       if (auto ok = check_memory(store, (*life)->meta, *anchor, options); !ok) return ok.error();
+      auto more = anchors != nullptr ? anchors->meet((*life)->meta.generation) : false;
+      if (!more) return more.error();
+      if (*more) {
+        anchor = recall(anchors);
+        if (!anchor) return anchor.error();
+        continue;
+      }
       if (auto ok = check_settled((*life)->meta); !ok) return ok.error();
       return **life;
     }
@@ -216,7 +332,11 @@ Result<Life> begin_life(store::Store& store, Random& random, WallTime now, Ancho
     if (*anchor) return emptied(**anchor);
     auto created = create_life(store, random, now);
     if (!created) return created.error();
-    if (*created) return **created;
+    if (!*created) continue;
+    if (anchors != nullptr) {
+      if (auto met = anchors->meet((*created)->meta.generation); !met) return met.error();
+    }
+    return **created;
   }
   return unavailable("the store's meta record changes faster than it can be read");
 }

@@ -10,21 +10,49 @@
 
 namespace stint::service {
 
+// A token that moved by a commit which was acknowledged: a store that does not know it went back.
+// Told by what the token's record and, once it has ended, its line in the history say.   G12
+struct Witness {
+  std::string resource;  // empty: there is none
+  Token token;
+  std::uint64_t mark = 0;  // of who got it and when; zero: that may change under the same token
+};
+Witness witness_of(const std::string& resource, const core::Ownership& own);
+
 // What somebody outside the store remembers of it.
 struct Anchor {
   Generation generation;
   std::uint64_t revision = 0;
   Token highest;  // the highest token, of any resource, that was granted through here
+  Witness newest = {};
 };
+// The newer of both, with what only the other knows. REQUIRES: of one generation.
+Anchor joined(const Anchor& one, const Anchor& other);
 
-// Kept outside the store, so that restoring the store does not restore it (app/anchors.h keeps
-// files).
+// Kept outside the store, so that restoring the store does not restore it (app/anchor_file.h keeps
+// files). Thread safety: any thread.
 class Anchors {
  public:
   virtual ~Anchors() = default;
+  // What this process or another one of the machine has seen last.
   virtual Result<std::optional<Anchor>> recall() = 0;
   virtual void remember(const Anchor& anchor) = 0;
+  // The store here is of this generation. True: something is remembered of it, from under another
+  // address perhaps, and the store is to be compared with that.
+  virtual Result<bool> meet(const Generation& generation) {
+    static_cast<void>(generation);
+    return false;
+  }
 };
+
+// The records by which a store shows that it knows what is remembered.
+std::vector<std::string> proof_keys(const Anchor& known, const store::Capabilities& can);
+// What they say. `proof`: in the order of proof_keys().   G12
+Status check_proof(const Anchor& known, const store::Capabilities& can, const store::Entry* proof);
+// Whether it is the error of a store that went back in time or was replaced.
+bool is_went_back(const Error& error);
+// A commit got this revision after another one had got a later one.
+Error fell_behind(std::uint64_t revision, std::uint64_t seen);
 
 struct LifeOptions {
   std::optional<Generation> pinned;  // a pinned client never creates a store

@@ -23,7 +23,8 @@ constexpr std::string_view kHistoryPrefix = "hist/";
 constexpr std::size_t kResourcesInCommit = 20;  // three records each, below kMaxSteps
 
 // Everything that moves, besides the leases.
-constexpr std::array kFencePrefixes = {kSealedPrefix, kFencePrefix, kActPrefix, kKeyPrefix};
+constexpr std::array kFencePrefixes = {kSealedPrefix, kSealsPrefix, kFencePrefix, kActPrefix,
+                                       kKeyPrefix};
 constexpr std::array kSchedulePrefixes = {kJobPrefix, kSlotPrefix, kSkipPrefix, kOncePrefix,
                                           kAnswerPrefix};
 // Beside the items themselves: what finds them, and their contents.

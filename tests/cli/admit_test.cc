@@ -85,6 +85,21 @@ TEST(Admit, AStaleTokenRunsNothingAndAnOvertakenOneDoesNotCount) {
   EXPECT_EQ(stale.out, "");
 }
 
+// EVIDENCE-OF: G5
+TEST(Admit, ARevokedTokenRunsNothingThoughNothingSealed) {
+  const Stint stint;
+  const std::string mark = stint.dir().file("mark");
+  ASSERT_EQ(stint({"acquire", "r"}).out, "1\n");
+  ASSERT_EQ(stint(admit({"--token", "1", "--key", "k"}, {"true"})).exit_code, 0);
+  ASSERT_EQ(stint({"revoke", "r", "--token", "1", "--why", "w"}).exit_code, 0);
+  const Finished refused = stint(admit({"--token", "1", "--key", "l"}, {"touch", mark}));
+  EXPECT_EQ(refused.exit_code, 13) << refused.err;
+  ASSERT_EQ(stint({"acquire", "r"}).out, "3\n");
+  EXPECT_EQ(stint(admit({"--token", "1", "--key", "m"}, {"touch", mark})).exit_code, 13);
+  EXPECT_FALSE(std::filesystem::exists(mark));
+  EXPECT_EQ(stint(admit({"--token", "3", "--key", "n"}, {"true"})).exit_code, 0);
+}
+
 TEST(Admit, OnceRunsOneKeyPerTokenAndSaysUnknownWhenTheResultIsMissing) {
   const Stint stint;
   ASSERT_EQ(stint({"acquire", "r"}).out, "1\n");

@@ -187,14 +187,22 @@ TEST(Contract, ATargetThatIsGoneCanBeForgotten) {
   EXPECT_EQ(stint({"revoke", "r", "--token", "2", "--why", "test"}).exit_code, 0);
 }
 
-// The refusal says who decides; and one that was never remembered is not told as forgotten.
-TEST(Contract, AMistypedTargetCanBeForgottenInTheWordsThatItWasGivenIn) {
+// The refusal says since when, by whom, and how it ends; and one that was never remembered is not
+// told as forgotten.
+TEST(Contract, ATargetThatIsNotReachedCanBeForgottenInTheWordsThatItWasGivenIn) {
   const Stint stint;
-  const std::string target = cat("git:", stint.dir().file("no.git"), "#main");
-  ASSERT_EQ(stint({"run", "r", "--seal", target, "--", "true"}).exit_code, 69);
+  const std::string server = stint.dir().file("no.git");
+  const std::string target = cat("git:", server, "#main");
+  ASSERT_EQ(run({.argv = {"git", "init", "-q", "--bare", server}}).exit_code, 0);
+  ASSERT_EQ(
+      stint({"run", "r", "--seal", target, "--owner", "ann", "--", "rm", "-r", server}).exit_code,
+      0);
   const Finished blocked = stint({"run", "r", "--", "true"});
   EXPECT_EQ(blocked.exit_code, 69);
-  EXPECT_NE(blocked.err.find("an operator decides"), std::string::npos) << blocked.err;
+  for (const char* told :
+       {"since 20", "'ann', token 1", "#refs/heads/main' --resource 'r' --forget"}) {
+    EXPECT_NE(blocked.err.find(told), std::string::npos) << told << "; " << blocked.err;
+  }
   const Finished other =
       stint({"seal", "--forget", cat(target, "2"), "--resource", "r", "--why", "x"});
   EXPECT_EQ(other.exit_code, 3) << other.err;
@@ -222,17 +230,23 @@ TEST(Contract, OfTwoBranchesOneCanBeForgottenAndTheFenceIsStillSealed) {
   EXPECT_NE(forget(side).find("none of them is sealed any more"), std::string::npos);
 }
 
-// A refusal names no command that takes protection away: agents follow such recipes.
-TEST(Contract, TooManyTargetsAreRefusedWithoutARecipe) {
+TEST(Contract, OfTooManyTargetsTheOneThatWasSealedLongestAgoMakesRoom) {
   const Stint stint;
   ASSERT_EQ(stint({"acquire", "r", "--ttl", "1h"}).exit_code, 0);
   std::vector<std::string> words = {"seal", "--resource", "r", "--token", "1"};
   for (int i = 0; i < 64; ++i) words.push_back(cat("admit:t", i));
   ASSERT_EQ(stint(words).exit_code, 0);
-  const Finished many = stint({"seal", "admit:more", "--resource", "r", "--token", "1"});
-  EXPECT_EQ(many.exit_code, 2) << many.err;
-  EXPECT_NE(many.err.find("at most 64 targets"), std::string::npos) << many.err;
-  EXPECT_EQ(many.err.find("--forget"), std::string::npos) << many.err;
+  ASSERT_EQ(stint({"acquire", "r", "--retake"}).exit_code, 0);
+  words[4] = "2";
+  std::erase(words, "admit:t17");
+  ASSERT_EQ(stint(words).exit_code, 0);
+  const Finished many = stint({"seal", "admit:more", "--resource", "r", "--token", "2"});
+  EXPECT_EQ(many.exit_code, 0) << many.err;
+  EXPECT_EQ(stint.events({"target_forgotten", "admit:t17", "longest ago"}), 1);
+  EXPECT_EQ(stint.events({"target_forgotten"}), 1);
+  const std::string shown = stint({"show", "r", "--json"}).out;
+  EXPECT_EQ(shown.find("admit:t17\""), std::string::npos) << shown;
+  EXPECT_NE(shown.find("admit:more"), std::string::npos) << shown;
 }
 
 TEST(Contract, EachCauseOfARefusedWriteHasItsLine) {

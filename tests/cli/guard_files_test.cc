@@ -171,15 +171,23 @@ TEST_F(GuardFiles, SealAndRevokeRaiseTheFenceAtTheFile) {
     EXPECT_NE(no.err.find("nobody was ever granted that token"), std::string::npos) << no.err;
   }
   EXPECT_FALSE(std::filesystem::exists(page));
-  // A fence that is gone although the record lists the target: refused until the holder seals.
-  std::filesystem::remove(stint.dir().file(".page.fence.2"));
+  // A fence that is gone although the record lists the target: made anew by the live holder of the
+  // newest token, and by nobody else.
+  const auto lose_it = [&](const std::string& token) {
+    std::filesystem::remove(stint.dir().file(cat(".page.fence.", token)));
+  };
+  lose_it("2");
   const std::string now = acquire("site");
   const auto write = [&] {
     return with_body("new", {"write", page, "--resource", "site", "--token", now}).exit_code;
   };
-  EXPECT_EQ(write(), 69);
-  EXPECT_EQ(stint({"seal", cat("file:", page), "--resource", "site", "--token", now}).exit_code, 0);
   EXPECT_EQ(write(), 0);
+  EXPECT_EQ(stint.events({"fence_made_anew", "page"}), 1);
+  lose_it(now);
+  EXPECT_EQ(with_body("late", {"write", page, "--resource", "site", "--token", old}).exit_code, 13);
+  ASSERT_EQ(stint({"release", "site", "--token", now}).exit_code, 0);
+  EXPECT_EQ(write(), 69) << "no longer its holder";
+  EXPECT_EQ(stint.events({"fence_made_anew"}), 1);
 }
 
 // Two stores: the file goes over from one to the other by an operator's word, on record.

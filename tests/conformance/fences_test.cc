@@ -1,7 +1,9 @@
 // What guards ask of every store: its word on a token, sealed targets, fences kept in the store,
 // and the acts of `stint admit`.
+#include <algorithm>
 #include <thread>
 
+#include "api/json.h"
 #include "base/text.h"
 #include "service/fence_records.h"
 #include "service/fence_service.h"
@@ -119,6 +121,91 @@ TEST_P(FencesTest, NobodyWasGrantedTheTokenOfARevocationOrAReservation) {
   EXPECT_EQ(verdict(fences_.admit("t", offer("db", Token(3)))), Verdict::Admitted);
 }
 
+// A fence that lives in the store hears of a revocation without a seal.
+// EVIDENCE-OF: G5
+TEST_P(FencesTest, WhatWasRevokedIsStaleAlsoWhereNothingSealed) {
+  const Token first = next("db");
+  EXPECT_EQ(verdict(fences_.admit("t", offer("db", first))), Verdict::Admitted);
+  EXPECT_EQ(verdict(fences_.admit("u", once("db", first, "k"))), Verdict::Admitted);
+  EXPECT_EQ(verdict(fences_.begin(act("deploy", "k"), offer("db", first))), Verdict::Admitted);
+  ASSERT_TRUE(done(client_.leases.revoke(order("db", first), core::Reason::Revoked)));
+  const auto refused = [&] {
+    EXPECT_EQ(verdict(fences_.admit("t", offer("db", first))), Verdict::Stale);
+    EXPECT_EQ(verdict(fences_.seal("t", offer("db", first))), Verdict::Stale);
+    EXPECT_EQ(verdict(fences_.admit("u", once("db", first, "k"))), Verdict::Stale);
+    EXPECT_EQ(verdict(fences_.begin(act("deploy", "k"), offer("db", first))), Verdict::Stale);
+    EXPECT_EQ(verdict(fences_.begin(act("deploy", "new"), offer("db", first))), Verdict::Stale);
+    EXPECT_EQ(verdict(fences_.finish(result("deploy", "k", 0), offer("db", first))),
+              Verdict::Stale);
+  };
+  refused();
+  acquire("db");
+  refused();
+  EXPECT_EQ(fences_.fence("t").value()->token, first) << "a refusal writes nothing";
+  EXPECT_FALSE(fences_.act("deploy", "k").value()->result_token);
+}
+
+// The revocation lands between the reading and the commit of an intent.
+class RevokedBetween final : public test::SharedStore {
+ public:
+  RevokedBetween(std::shared_ptr<store::Store> store, std::function<void()> revoke)
+      : SharedStore(std::move(store)), revoke_(std::move(revoke)) {}
+  Result<store::CommitAnswer> commit(const std::vector<store::Step>& steps,
+                                     store::Sync sync) override {
+    if (revoke_) std::exchange(revoke_, nullptr)();
+    return SharedStore::commit(steps, sync);
+  }
+
+ private:
+  std::function<void()> revoke_;
+};
+
+// EVIDENCE-OF: G5
+TEST_P(FencesTest, TheNewestTokenIsComparedInTheCommitItself) {
+  const Token first = next("db");
+  EXPECT_EQ(verdict(fences_.begin(act("deploy", "k"), offer("db", first))), Verdict::Admitted);
+  EXPECT_EQ(verdict(fences_.begin(act("deploy", "l"), offer("db", first))), Verdict::Admitted);
+  RevokedBetween store(site_->open(), [&] {
+    EXPECT_TRUE(done(client_.leases.revoke(order("db", first), core::Reason::Revoked)));
+  });
+  service::FenceService fences(store, site_->clock());
+  EXPECT_EQ(verdict(fences.begin(act("deploy", "m"), offer("db", first))), Verdict::Stale);
+  EXPECT_FALSE(fences_.act("deploy", "m").value());
+  const Token second = acquire("db").token();
+  EXPECT_EQ(verdict(fences_.begin(act("deploy", "k"), offer("db", second))), Verdict::Admitted);
+  RevokedBetween again(site_->open(), [&] {
+    EXPECT_TRUE(done(client_.leases.revoke(order("db", second), core::Reason::Revoked)));
+  });
+  service::FenceService late(again, site_->clock());
+  EXPECT_EQ(verdict(late.finish(result("deploy", "k", 0), offer("db", second))), Verdict::Stale);
+  EXPECT_FALSE(fences_.act("deploy", "k").value()->result_token);
+}
+
+TEST_P(FencesTest, AnOperatorMovesAFenceToAnotherResource) {
+  const Token mine = next("r1");
+  EXPECT_EQ(verdict(fences_.seal("t", once("r1", next("r1"), "k"))), Verdict::Admitted);
+  EXPECT_EQ(verdict(fences_.admit("t", once("r1", get("r1").token, "k"))), Verdict::Admitted);
+  const Token theirs = next("r2");
+  EXPECT_EQ(verdict(fences_.seal("t", offer("r2", theirs))), Verdict::Foreign);
+  core::Offer adopting = ordered("r2", theirs);
+  adopting.adopt = true;
+  EXPECT_EQ(verdict(fences_.seal("t", adopting)), Verdict::Admitted);
+  EXPECT_EQ(fences_.fence("t").value()->resource, "r2");
+  EXPECT_FALSE(fences_.fence("t").value()->used);
+  EXPECT_EQ(verdict(fences_.admit("t", offer("r2", theirs))), Verdict::Admitted)
+      << "its holder writes on";
+  for (const Token token : {mine, get("r1").token}) {
+    EXPECT_EQ(verdict(fences_.admit("t", offer("r1", token))), Verdict::Foreign);
+  }
+  core::Offer older = ordered("r2", theirs);
+  older.adopt = true;
+  const Token newer = next("r2");
+  older.resource = "r1";
+  older.token = mine;
+  EXPECT_EQ(verdict(fences_.seal("t", older)), Verdict::Stale) << "only the newest moves it";
+  EXPECT_EQ(verdict(fences_.admit("t", offer("r2", newer))), Verdict::Admitted);
+}
+
 // EVIDENCE-OF: G5
 TEST_P(FencesTest, AfterASealNothingOlderIsAdmitted) {
   const Token first = next("db");
@@ -198,8 +285,8 @@ TEST_P(FencesTest, SealedTargetsAreRememberedSortedAndOnce) {
   EXPECT_EQ(remembered(offer("db", token), {"file:/c"}), Verdict::Stale);
   EXPECT_EQ(remembered(offer("db", later), {"dir:/c"}), Verdict::Admitted);
   EXPECT_EQ(fences_.sealed(resource("db")).value().size(), 3U);
-  EXPECT_TRUE(fences_.forget(resource("db"), "file:/a"));
-  EXPECT_TRUE(fences_.forget(resource("db"), "file:/a")) << "again";
+  EXPECT_TRUE(fences_.forget(resource("db"), "file:/a", {"why", "ops"}));
+  EXPECT_TRUE(fences_.forget(resource("db"), "file:/a", {"why", "ops"})) << "again";
   EXPECT_EQ(fences_.sealed(resource("db")).value(),
             (std::vector<std::string>{"dir:/c", "file:/b"}));
   EXPECT_TRUE(fences_.sealed(resource("d")).value().empty()) << "another resource";
@@ -232,23 +319,84 @@ TEST_P(FencesTest, ATargetIsAboutToBeSealedUntilItsFenceStands) {
     EXPECT_EQ(remembered(with(token, late), {"file:/c"}), Verdict::Stale);
   }
   EXPECT_EQ(fences_.word(resource("db")).value().sealing, Texts{"file:/c"});
-  EXPECT_TRUE(fences_.forget(resource("db"), "file:/c"));
+  EXPECT_TRUE(fences_.forget(resource("db"), "file:/c", {"why", "ops"}));
   EXPECT_EQ(fences_.sealed(resource("db")).value(), Texts{"file:/b"});
 }
 
-TEST_P(FencesTest, AListOfSealedTargetsThatIsTooLongIsRefusedWhole) {
+TEST_P(FencesTest, OfTooManyTargetsTheOneSealedLongestAgoMakesRoomAndAWordTooLongIsRefusedWhole) {
   const Token token = next("db");
   std::vector<std::string> many;
   for (std::size_t i = 0; i < api::kMostSealedTargets; ++i) many.push_back(cat("file:/", i));
   EXPECT_EQ(remembered(offer("db", token), many), Verdict::Admitted);
-  const auto more = fences_.remember(offer("db", token), {"file:/one/more"});
-  ASSERT_FALSE(more);
-  EXPECT_EQ(more.error().code, Code::Invalid);
-  EXPECT_EQ(fences_.sealed(resource("db")).value().size(), api::kMostSealedTargets);
+  const Token later = next("db");
+  core::Offer stands = offer("db", later);
+  stands.sealing = core::Sealing::Stands;
+  std::erase(many, "file:/40");
+  EXPECT_EQ(remembered(stands, many), Verdict::Admitted);
+  EXPECT_EQ(remembered(offer("db", later), {"file:/one/more"}), Verdict::Admitted);
+  const auto word = fences_.word(resource("db")).value();
+  EXPECT_EQ(word.sealed.size(), api::kMostSealedTargets);
+  EXPECT_EQ(std::ranges::count(word.sealed, "file:/40"), 0);
+  EXPECT_EQ(std::ranges::count(word.sealed, "file:/one/more"), 1);
+  for (const api::SealedTarget& one : word.targets) {
+    EXPECT_EQ(one.token, later) << one.words;
+    EXPECT_EQ(one.first_token, one.words == "file:/one/more" ? later : token) << one.words;
+    EXPECT_TRUE(one.at && one.since) << one.words;
+    EXPECT_EQ(one.stands, one.words != "file:/one/more");
+  }
+  many.insert(many.end(), {"file:/a", "file:/b"});
+  EXPECT_FALSE(fences_.remember(offer("db", later), many)) << "at once";
   const Token other = next("other");
   std::vector<std::string> wide(5, std::string(api::kMostTargetBytes - 1, 'x'));
   for (std::size_t i = 0; i < wide.size(); ++i) wide[i] += std::to_string(i);
   EXPECT_FALSE(fences_.remember(offer("other", other), wide));
+  wide.pop_back();
+  EXPECT_EQ(remembered(offer("other", other), wide), Verdict::Admitted);
+  EXPECT_EQ(remembered(offer("other", other), {std::string(api::kMostTargetBytes, 'y')}),
+            Verdict::Admitted);
+  EXPECT_EQ(fences_.sealed(resource("other")).value().size(), 4U) << "4096 bytes";
+}
+
+// Who said so first may have got to its fence. G5
+TEST_P(FencesTest, WhatTwoWereAboutToSealIsStruckByNeither) {
+  const Token token = next("db");
+  core::Offer refused = offer("db", token);
+  refused.sealing = core::Sealing::Refused;
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(remembered(offer("db", token), {"file:/a"}), Verdict::Admitted);
+  }
+  EXPECT_EQ(remembered(refused, {"file:/a"}), Verdict::Admitted);
+  EXPECT_EQ(fences_.word(resource("db")).value().sealing, std::vector<std::string>{"file:/a"});
+  EXPECT_EQ(remembered(offer("db", token), {"file:/b"}), Verdict::Admitted);
+  EXPECT_EQ(remembered(refused, {"file:/b"}), Verdict::Admitted);
+  EXPECT_EQ(fences_.word(resource("db")).value().sealing, std::vector<std::string>{"file:/a"});
+}
+
+TEST_P(FencesTest, WhatIsForgottenOrMadeAnewIsOnRecordWithWhoAndWhy) {
+  const Token token = next("db");
+  EXPECT_EQ(remembered(offer("db", token), {"file:/a"}), Verdict::Admitted);
+  core::Offer anew = offer("db", token);
+  anew.sealing = core::Sealing::MadeAnew;
+  EXPECT_EQ(remembered(anew, {"file:/a"}), Verdict::Admitted);
+  EXPECT_TRUE(fences_.word(resource("db")).value().sealing.empty());
+  EXPECT_TRUE(fences_.forget(resource("db"), "file:/a", {.why = "a typo", .by = "ops"}));
+  EXPECT_TRUE(fences_.forget(resource("db"), "file:/a", {.why = "a typo", .by = "ops"}));
+  std::vector<std::string> told;
+  const auto events = client_.events.list({.after = "", .prefix = "", .limit = 1000}).value();
+  for (const api::Event& one : events) {
+    if (one.kind.find("target_") == 0 || one.kind.find("fence_") == 0)
+      told.push_back(api::to_json(one));
+  }
+  ASSERT_EQ(told.size(), 2U);
+  EXPECT_NE(told[0].find("fence_made_anew"), std::string::npos) << told[0];
+  EXPECT_NE(told[1].find("target_forgotten"), std::string::npos) << told[1];
+  EXPECT_NE(told[1].find("a typo"), std::string::npos) << told[1];
+  EXPECT_NE(told[1].find("ops"), std::string::npos) << told[1];
+}
+
+TEST_P(FencesTest, NothingIsKeptOfAWordThatIsTooLong) {
+  const Token other = next("other");
+  EXPECT_FALSE(fences_.remember(offer("other", other), {std::string(901, 'x')}));
   EXPECT_TRUE(fences_.sealed(resource("other")).value().empty());
 }
 
@@ -419,7 +567,8 @@ TEST_P(FencesTest, AMoveTakesFencesSealedTargetsAndActsAlong) {
   service::FenceService fences(*client.store, there->clock());
   EXPECT_EQ(fences.sealed(resource("db")).value(), std::vector<std::string>{"file:/a"});
   EXPECT_EQ(fences.act("deploy", "k").value()->exit_code, 0);
-  EXPECT_EQ(verdict(fences.admit("t", before)), Verdict::Admitted) << "equal to the fence";
+  EXPECT_EQ(verdict(fences.admit("t", before)), Verdict::Stale)
+      << "equal to the fence, and revoked since";
   ASSERT_TRUE(client.bid("db", "ann", client.claim(), plain_terms(kHour)));
   core::Offer after = before;
   after.generation = client.leases.generation();

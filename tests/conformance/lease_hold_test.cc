@@ -73,7 +73,7 @@ TEST_P(LeaseHold, EveryVerbOfAHolderNeedsTokenClaimAndOwner) {
   api::Grip token = grant.grip;
   token.token = grant.token().next();
   for (const auto& [grip, cause] :
-       {std::pair{claim, Cause::NotHolder}, {who, Cause::NotHolder}, {token, Cause::Restored}}) {
+       {std::pair{claim, Cause::NotHolder}, {who, Cause::NotHolder}, {token, Cause::NeverIssued}}) {
     const api::Grip wrong = without_hint(grip);
     EXPECT_EQ(lost(client_.leases.renew(wrong, kHour)), cause);
     EXPECT_EQ(lost(client_.leases.release(wrong, false)), cause);

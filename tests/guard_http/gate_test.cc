@@ -17,6 +17,16 @@ core::Fence fence_at(std::uint64_t token) {
           .digest = ""};
 }
 
+MonoTime at(std::int64_t ms) { return MonoTime{Millis(1'000 + ms)}; }
+
+core::Offer offer_of(std::uint64_t token) {
+  core::Offer out;
+  out.generation = test::generation_number(0);
+  out.resource = "r";
+  out.token = Token(token);
+  return out;
+}
+
 // EVIDENCE-OF: G5
 TEST(HttpGate, WhatWasOvertakenWhileItWaitedIsNotLetThrough) {
   const MonoTime start{Millis(1'000)};
@@ -50,6 +60,37 @@ TEST(HttpGate, WhatWasNotAnsweredCountsForTheDrainTime) {
 }
 
 // Else a thousand resources whose last request was not answered keep every other one out.
+// The store's word counts until a change is heard of, and no longer than kHearing: from when it was
+// asked.
+// EVIDENCE-OF: G5
+TEST(HttpGate, TheFencesOwnTokenIsGoodAsLongAsItIsKnownToBeTheNewest) {
+  const core::Offer offer = offer_of(7);
+  Gate gate(fence_at(7), fence_at(7), at(0), Millis(100));
+  EXPECT_EQ(gate.known(offer, at(0)), std::nullopt);
+  gate.newest(Token(7), gate.hearing(), at(0));
+  EXPECT_EQ(gate.known(offer, at(0)), core::Verdict::Admitted);
+  EXPECT_EQ(gate.known(offer, at(kHearing.count() - 1)), core::Verdict::Admitted);
+  EXPECT_EQ(gate.known(offer, at(kHearing.count())), std::nullopt);
+  const auto before = gate.hearing();
+  gate.changed();
+  gate.newest(Token(7), before, at(5000));
+  EXPECT_EQ(gate.known(offer, at(5000)), std::nullopt) << "asked before the change";
+  gate.newest(Token(7), gate.hearing(), at(5000));
+  EXPECT_EQ(gate.known(offer, at(5000)), core::Verdict::Admitted);
+  EXPECT_EQ(gate.known(offer_of(6), at(5000)), core::Verdict::Stale) << "without asking";
+}
+
+TEST(HttpGate, AFenceThatAnOperatorMovesIsReadAnew) {
+  core::Fence fence = fence_at(9);
+  fence.resource = "other";
+  const core::Offer offer = offer_of(3);
+  Gate gate(fence, std::nullopt, at(0), Millis(0));
+  EXPECT_EQ(gate.known(offer, at(0)), std::nullopt);
+  gate.learn(fence_at(3));
+  gate.newest(Token(3), gate.hearing(), at(0));
+  EXPECT_EQ(gate.known(offer, at(0)), core::Verdict::Admitted);
+}
+
 TEST(HttpGate, IsIdleWhenTheTimeOfTheUnansweredIsOver) {
   const MonoTime start{Millis(1'000)};
   Gate gate(std::nullopt, std::nullopt, start, Millis(100));

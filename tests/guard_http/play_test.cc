@@ -66,6 +66,74 @@ TEST(HttpPlay, ANewTokenPassesAsSoonAsTheOldOneIsAnswered) {
   EXPECT_EQ(world.upstream.landed(), (std::vector<std::uint64_t>{a, a, b}));
 }
 
+// EVIDENCE-OF: G5
+TEST(HttpPlay, ARevokedTokenIsRefusedThoughNobodySealed) {
+  for (const bool hears : {true, false}) {
+    ProxyWorld world;
+    if (!hears) world.request.watch = nullptr;
+    world.start();
+    const auto a = world.issue();
+    for (int i = 0; i < 3; ++i) ASSERT_EQ(world.send(a).status, 200);
+    world.revoke();
+    EXPECT_EQ(world.send(a).status, 412) << hears;
+    const auto b = world.issue();
+    EXPECT_EQ(world.send(a).status, 412) << hears;
+    EXPECT_EQ(world.send(b).status, 200) << hears;
+    EXPECT_EQ(world.upstream.landed(), (std::vector<std::uint64_t>{a, a, a, b}));
+  }
+}
+
+// It is heard of nowhere: neither fails nor wakes.
+class DeafWatch final : public Watch {
+ public:
+  int fd() const override { return never_.fd(); }
+  void acknowledge() override {}
+
+ private:
+  os::EventFd never_;
+};
+
+// EVIDENCE-OF: G5
+TEST(HttpPlay, AProxyWhoseWatchHearsNothingAsksTheStoreEverySecond) {
+  ProxyWorld world;
+  world.request.watch = [](const ResourceName&) -> Result<std::unique_ptr<Watch>> {
+    return std::unique_ptr<Watch>(std::make_unique<DeafWatch>());
+  };
+  world.start();
+  const auto a = world.issue();
+  ASSERT_EQ(world.send(a).status, 200);
+  world.revoke();
+  const MonoTime revoked = world.clock.mono();
+  const bool refused =
+      wait_until([&] { return world.send(a).status == 412; }, guard::http::kHearing * 20);
+  EXPECT_TRUE(refused) << std::chrono::floor<Millis>(world.clock.mono() - revoked).count();
+}
+
+// EVIDENCE-OF: G5
+TEST(HttpPlay, WhatIsRevokedWhileItWaitsIsNotLetThrough) {
+  ProxyWorld world;
+  world.request.drain = Millis(60'000);
+  world.start();
+  const auto a = world.issue();
+  world.upstream.hold(a);
+  Client slow(world.port());
+  ASSERT_TRUE(slow.send(world.put(a, "slow")));
+  ASSERT_TRUE(wait_until([&] { return world.upstream.landed().size() == 1; }));
+  const auto b = world.issue();
+  Client waits(world.port());
+  ASSERT_TRUE(waits.send(world.put(b, "b")));
+  ASSERT_TRUE(wait_until([&] {
+    const auto fence =
+        world.opened->fences().fence(guard::proxy_name(world.request.upstream, "site"));
+    return fence && *fence && (*fence)->token == Token(b);
+  }));
+  world.revoke();
+  world.upstream.let_go(a);
+  EXPECT_EQ(waits.read().status, 412);
+  EXPECT_EQ(slow.read().status, 200);
+  EXPECT_EQ(world.upstream.landed(), std::vector<std::uint64_t>{a});
+}
+
 TEST(HttpPlay, AKilledUploaderIsOverWhenTheUpstreamLetsGoOfIt) {
   ProxyWorld world;
   world.request.drain = Millis(60'000);

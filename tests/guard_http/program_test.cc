@@ -68,6 +68,21 @@ TEST(HttpProgram, SealsThroughTheProxyAndRevokeDoesToo) {
   EXPECT_EQ(gone.exit_code, 69) << gone.err;
 }
 
+// EVIDENCE-OF: G5
+TEST(HttpProgram, ARevocationCountsWithoutASeal) {
+  Program at;
+  Child proxy(at.proxy(at.port));
+  ASSERT_TRUE(says(proxy, "admitting")) << proxy.err();
+  ASSERT_EQ(at.stint({"acquire", "site"}).out, "1\n");
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(at.put(at.port, "1").status, 200);
+  ASSERT_EQ(at.stint({"revoke", "site", "--token", "1", "--why", "test"}).exit_code, 0);
+  EXPECT_EQ(at.put(at.port, "1").status, 412);
+  ASSERT_EQ(at.stint({"acquire", "site"}).out, "3\n");
+  EXPECT_EQ(at.put(at.port, "1").status, 412);
+  EXPECT_EQ(at.put(at.port, "3").status, 200);
+  EXPECT_EQ(at.upstream.landed(), (std::vector<std::uint64_t>{1, 1, 1, 3}));
+}
+
 TEST(HttpProgram, ASecondOneStandsByAndTakesOver) {
   Program at;
   Child first(at.proxy(at.port));

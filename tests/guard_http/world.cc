@@ -154,6 +154,7 @@ ProxyWorld::ProxyWorld() {
   request.resource = ResourceName::parse("site").value();
   request.drain = Millis(300);
   request.fences = fences.get();
+  request.watch = [this](const ResourceName& name) { return opened->leases().watch(name); };
 }
 
 ProxyWorld::~ProxyWorld() { proxy.reset(); }

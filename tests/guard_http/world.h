@@ -96,8 +96,9 @@ class SwitchedFences final : public api::Fences {
                                  const std::vector<std::string>& targets) override {
     return real_.remember(offer, targets);
   }
-  Status forget(const ResourceName& resource, const std::string& target) override {
-    return real_.forget(resource, target);
+  Status forget(const ResourceName& resource, const std::string& target,
+                const api::ForgetWord& word) override {
+    return real_.forget(resource, target, word);
   }
   Result<api::FenceAnswer> admit(const std::string& target, const core::Offer& offer) override {
     if (down) return gone();

@@ -104,7 +104,9 @@ class SayingFences final : public api::Fences {
   Result<core::Verdict> remember(const core::Offer&, const std::vector<std::string>&) override {
     return no();
   }
-  Status forget(const ResourceName&, const std::string&) override { return no(); }
+  Status forget(const ResourceName&, const std::string&, const api::ForgetWord&) override {
+    return no();
+  }
   Result<api::FenceAnswer> admit(const std::string&, const core::Offer&) override { return no(); }
   Result<api::FenceAnswer> seal(const std::string&, const core::Offer&) override { return no(); }
   Result<std::optional<core::Fence>> fence(const std::string&) override { return no(); }

@@ -62,6 +62,118 @@ TEST(SqlInstall, IsRemovedWithoutATraceAndNotWhileTablesAreProtected) {
   EXPECT_EQ(session.value("SELECT count(*) FROM pg_trigger WHERE tgname LIKE 'stint%'"), "0");
 }
 
+// As pg_dump writes it, without the words that are other ones each time.
+std::string dump_of(const std::string& database, const std::string& user,
+                    const std::vector<std::string>& more) {
+  std::vector<std::string> argv = {
+      PostgresServer::program("pg_dump"), "-d",
+      cat("postgres://", user, "@127.0.0.1:", server().port(), "/", database)};
+  argv.insert(argv.end(), more.begin(), more.end());
+  const Finished done = run({.argv = argv});
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  std::string out;
+  for (const std::string_view line : split(done.out, '\n')) {
+    if (line.find("restrict ") == line.npos) out += cat(line, '\n');
+  }
+  return out;
+}
+
+// A database as its users had it, and no other after the guard is gone.
+TEST(SqlInstall, LeavesADatabaseAsItWas) {
+  for (const char* user : {"postgres", "owner"}) {
+    for (const char* schema : {"", "CREATE SCHEMA stint", "store",
+                               "CREATE SCHEMA stint; GRANT USAGE ON SCHEMA stint TO PUBLIC"}) {
+      SCOPED_TRACE(cat(user, ": ", schema));
+      const std::string database = new_database();
+      const std::string role =
+          std::string_view(user) == "owner" ? cat("owner_", database) : std::string(user);
+      Session admin(database);
+      if (role != user) {
+        admin.must(cat("CREATE ROLE ", role, " LOGIN; ALTER DATABASE ", database, " OWNER TO ",
+                       role, "; ALTER SCHEMA public OWNER TO ", role));
+      }
+      Session session(database, role);
+      if (std::string_view(schema) == "store") {
+        bench::Client store(
+            cat("postgres://", role, "@127.0.0.1:", server().port(), "/", database));
+        store.release(store.take("r"));
+      } else {
+        session.must(cat(schema, "; SELECT 1"));
+      }
+      session.must(
+          "CREATE TABLE t (i int); CREATE TABLE c () INHERITS (t); CREATE TABLE lone (i int);"
+          "CREATE TABLE p (i int) PARTITION BY RANGE (i);"
+          "CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (10);"
+          "CREATE TABLE gone PARTITION OF p FOR VALUES FROM (20) TO (30);"
+          "CREATE TABLE p2 (i int); INSERT INTO p VALUES (1); GRANT SELECT ON t TO PUBLIC");
+      const auto dump = [&] { return dump_of(database, "postgres", {"--schema-only"}); };
+      const std::string later =
+          "ALTER TABLE p DETACH PARTITION gone; ALTER TABLE p ATTACH PARTITION p2 FOR VALUES FROM"
+          " (10) TO (20); CREATE TABLE d () INHERITS (t)";
+      session.must(cat("BEGIN; ", later));
+      session.must("ROLLBACK");
+      const std::string before = dump();
+      const auto guard = guard_of(database, role);
+      EXPECT_TRUE(guard->install().value());
+      EXPECT_FALSE(guard->install().value());
+      for (const char* table : {"t", "p", "lone"}) {
+        ASSERT_TRUE(guard->protect(table, ResourceName::parse("r").value())) << table;
+      }
+      EXPECT_NE(dump(), before);
+      EXPECT_TRUE(guard->uninstall(true).value());
+      EXPECT_EQ(dump(), before);
+      // Also what has become of the tables meanwhile.
+      session.must(later);
+      const std::string changed = dump();
+      session.must(
+          "DROP TABLE d; ALTER TABLE p DETACH PARTITION p2;"
+          "ALTER TABLE p ATTACH PARTITION gone FOR VALUES FROM (20) TO (30)");
+      EXPECT_TRUE(guard->install().value());
+      for (const char* table : {"t", "p", "lone"}) {
+        ASSERT_TRUE(guard->protect(table, ResourceName::parse("r").value())) << table;
+      }
+      session.must(later);
+      EXPECT_TRUE(guard->uninstall(true).value());
+      EXPECT_EQ(dump(), changed);
+    }
+  }
+}
+
+// A role that may read its own tables and no more saves them as before, and what it saved can be
+// brought back.
+TEST(SqlInstall, KeepsNobodyFromDumpingWhatIsTheirs) {
+  const std::string database = new_database();
+  const std::string role = cat("reader_", database);
+  Session admin(database);
+  admin.must(cat("CREATE ROLE ", role,
+                 " LOGIN; CREATE TABLE t (i int); INSERT INTO t VALUES (7);"
+                 "GRANT SELECT ON t TO ",
+                 role));
+  const auto guard = guard_of(database);
+  ASSERT_TRUE(guard->install());
+  seal(admin, "r", 5);
+  ASSERT_TRUE(guard->protect("t", ResourceName::parse("r").value()));
+  admin.must("BEGIN; SET LOCAL stint.override = 'fire'; UPDATE t SET i = 8; COMMIT");
+  const std::string dump = dump_of(database, role, {});
+  EXPECT_NE(dump.find("CREATE TRIGGER stint_guard "), std::string::npos);
+  // Nothing that is on record can be changed by who may read it.
+  Session reader(database, role);
+  EXPECT_EQ(reader.state_of("DELETE FROM stint.overrides"), "42501");
+  const std::string copy = new_database();
+  TempDir dir;
+  write_text(dir.file("dump"), dump);
+  const Finished restored =
+      run({.argv = {PostgresServer::program("psql"), "-Xq", "-v", "ON_ERROR_STOP=1", "-f",
+                    dir.file("dump"), "-d",
+                    cat("postgres://postgres@127.0.0.1:", server().port(), "/", copy)}});
+  EXPECT_EQ(restored.exit_code, 0) << restored.err;
+  Session other(copy);
+  EXPECT_EQ(other.state_of("INSERT INTO t VALUES (1)"), "ST006");
+  EXPECT_EQ(other.state_of("BEGIN; SET LOCAL stint.token = '5'; INSERT INTO t VALUES (1); COMMIT"),
+            "");
+  EXPECT_TRUE(guard_of(copy)->look().value().problems.empty());
+}
+
 // As version 2 left it.
 TEST(SqlInstall, BringsAnOlderOneUpToDateAndKeepsItsFences) {
   const std::string database = guarded_database();

@@ -40,10 +40,10 @@ void take(Answer& out, pg_result* result) {
 
 }  // namespace
 
-Session::Session(const std::string& database, const std::string& user)
-    : conn_(::PQconnectdb(
-          cat("host=127.0.0.1 port=", server().port(), " user=", user, " dbname=", database)
-              .c_str())) {
+Session::Session(const std::string& database, const std::string& user, std::uint16_t port)
+    : conn_(::PQconnectdb(cat("host=127.0.0.1 port=", port == 0 ? server().port() : port,
+                              " user=", user, " dbname=", database)
+                              .c_str())) {
   CHECK(::PQstatus(conn_) == CONNECTION_OK, ::PQerrorMessage(conn_));
   ::PQsetNoticeProcessor(
       conn_, [](void*, const char*) {}, nullptr);

@@ -33,7 +33,9 @@ struct Answer {
 
 class Session {
  public:
-  explicit Session(const std::string& database, const std::string& user = "postgres");
+  // port: of a pooler; 0: the server itself.
+  explicit Session(const std::string& database, const std::string& user = "postgres",
+                   std::uint16_t port = 0);
   ~Session();
   Session(Session&&) = delete;
 

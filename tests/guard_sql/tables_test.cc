@@ -94,6 +94,7 @@ TEST_F(Tables, TakeTheTokenThatAdmitWasShownForTheirResource) {
 
 // EVIDENCE-OF: G5
 TEST_F(Tables, GuardEveryPartitionAlsoOneThatComesLater) {
+  admin_.must("DROP EVENT TRIGGER stint_guard_follow");
   admin_.must(
       "CREATE TABLE p (i int, v int) PARTITION BY RANGE (i);"
       "CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (10) PARTITION BY RANGE (i);"
@@ -135,6 +136,7 @@ TEST_F(Tables, GuardEveryPartitionAlsoOneThatComesLater) {
 
 // It was told as if TRUNCATE alone were open.
 TEST_F(Tables, ThatInheritLaterAreSaidToBeOpen) {
+  admin_.must("DROP EVENT TRIGGER stint_guard_follow");
   admin_.must("CREATE TABLE t (i int)");
   protect("t");
   admin_.must("CREATE TABLE child () INHERITS (t)");

@@ -18,9 +18,11 @@ constexpr std::uint64_t kSlowNanos = 5'000'000'000;
 constexpr std::uint64_t kLatestNanos = 60'000'000'000;
 constexpr std::uint64_t kLongestLockNanos = 20'000'000'000;
 
-os::ProgramEnd done(std::string out) { return {.exit_code = 0, .out = std::move(out), .talk = {}}; }
+os::ProgramEnd done(std::string out) {
+  return {.how = os::End::with_code(0), .out = std::move(out), .talk = {}};
+}
 os::ProgramEnd failed(int code, std::string talk) {
-  return {.exit_code = code, .out = {}, .talk = std::move(talk)};
+  return {.how = os::End::with_code(code), .out = {}, .talk = std::move(talk)};
 }
 os::ProgramEnd not_reached() {
   return failed(128, cat("fatal: unable to access '", SimGit::kUrl, "': Could not resolve host\n"));
@@ -225,17 +227,16 @@ std::vector<std::string> SimGit::look_before(const Push& push, const std::string
 }
 
 os::ProgramEnd SimGit::told(const Push& push, std::string_view by) const {
-  os::ProgramEnd out;
-  out.out = cat("To ", kUrl, "\n");
+  os::ProgramEnd out = done(cat("To ", kUrl, "\n"));
   for (std::size_t i = 0; i < push.commands.size(); ++i) {
     const Command& one = push.commands[i];
     const std::string& why = push.reasons[i];
     out.out += cat(why.empty() ? " " : "!", "\t", one.oid, ":", one.ref, "\t",
                    why.empty() ? std::string("ok") : cat(by, " (", why, ")"), "\n");
-    if (!why.empty()) out.exit_code = 1;
+    if (!why.empty()) out.how = os::End::with_code(1);
   }
   out.out += "Done\n";
-  if (out.exit_code != 0) out.talk = cat("error: failed to push some refs to '", kUrl, "'\n");
+  if (!out.how.good()) out.talk = cat("error: failed to push some refs to '", kUrl, "'\n");
   return out;
 }
 

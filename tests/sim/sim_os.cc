@@ -238,7 +238,7 @@ Tree::News Tree::look() {
   news.exited = gone;
   news.empty = gone;
   news.overdue = shared_->overdue;
-  news.wait_status = shared_->running ? 0 : shared_->status;
+  news.end = End::of(shared_->running ? 0 : shared_->status);
   return news;
 }
 

@@ -75,7 +75,7 @@ class IssuingFences final : public api::Fences {
     }
     return core::Verdict::Admitted;
   }
-  Status forget(const ResourceName&, const std::string& target) override {
+  Status forget(const ResourceName&, const std::string& target, const api::ForgetWord&) override {
     const std::lock_guard lock(mutex_);
     std::erase(targets, target);
     std::erase(sealing, target);

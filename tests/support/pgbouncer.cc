@@ -29,12 +29,13 @@ bool PgBouncer::answers(Millis /*deadline*/) const { return bool(connect_loopbac
 
 Status PgBouncer::prepare() {
   const std::string file = folder() + "/pgbouncer.ini";
-  write_text(file, cat("[databases]\npostgres = host=127.0.0.1 port=", server_port_,
-                       " user=postgres dbname=postgres\n[pgbouncer]\nlisten_addr = 127.0.0.1\n"
-                       "listen_port = ",
-                       port(),
-                       "\nauth_type = any\npool_mode = transaction\ndefault_pool_size = 3\n"
-                       "unix_socket_dir =\n"));
+  write_text(file,
+             cat("[databases]\n* = host=127.0.0.1 port=", server_port_,
+                 " user=postgres\n[pgbouncer]\nlisten_addr = 127.0.0.1\n"
+                 "listen_port = ",
+                 port(), "\nauth_type = any\npool_mode = transaction\ndefault_pool_size = ",
+                 connections_, "\nunix_socket_dir =\n",
+                 ignored_.empty() ? "" : cat("ignore_startup_parameters = ", ignored_, "\n")));
   ::chmod(file.c_str(), 0644);
   if (::geteuid() != 0) return {};
   const passwd* nobody = ::getpwnam("nobody");

@@ -7,7 +7,9 @@ namespace stint::test {
 
 class PgBouncer final : public Server {
  public:
-  explicit PgBouncer(std::uint16_t server_port) : server_port_(server_port) {}
+  // `ignored`: startup parameters that it takes and forgets; others it refuses.
+  explicit PgBouncer(std::uint16_t server_port, int connections = 3, std::string ignored = "")
+      : server_port_(server_port), connections_(connections), ignored_(std::move(ignored)) {}
   ~PgBouncer() override { stop(); }
   static std::string missing();
   std::string url() const override;
@@ -19,6 +21,8 @@ class PgBouncer final : public Server {
 
  private:
   const std::uint16_t server_port_;
+  const int connections_;
+  const std::string ignored_;
 };
 
 }  // namespace stint::test

@@ -17,17 +17,33 @@ Gate::Gate(std::optional<core::Fence> fence, const std::optional<core::Fence>& p
   if (stands) trusted_ = passed_;
 }
 
-std::optional<core::Verdict> Gate::known(const core::Offer& offer) const {
+std::optional<core::Verdict> Gate::known(const core::Offer& offer, MonoTime now) const {
   if (!fence_ || offer.mode == core::FenceMode::Once) return std::nullopt;
+  // An operator may have moved the fence since.
+  if (fence_->resource != offer.resource) return std::nullopt;
   const auto decision = core::admit(fence_, offer, std::nullopt);
   if (decision.verdict == core::Verdict::AskStore) return std::nullopt;
+  const bool sure = offer.token == newest_ && now < newest_until_;
+  if (decision.verdict == core::Verdict::Admitted && !sure) return std::nullopt;
   return decision.verdict;
+}
+
+void Gate::newest(Token token, std::uint64_t hearing, MonoTime asked) {
+  if (hearing != hearing_) return;
+  newest_ = token;
+  newest_until_ = asked + kHearing;
+}
+
+void Gate::changed() {
+  ++hearing_;
+  newest_until_ = {};
 }
 
 void Gate::learn(const core::Fence& fence) {
   // Answers of the store may overtake each other. Tokens of a later generation go on from those
   // before.
-  if (!fence_ || fence.token > fence_->token) fence_ = fence;
+  const bool moved = fence_ && fence_->resource != fence.resource;
+  if (!fence_ || moved || fence.token > fence_->token) fence_ = fence;
 }
 
 void Gate::passed(Token token) { passed_ = std::max(passed_, token); }

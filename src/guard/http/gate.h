@@ -8,6 +8,8 @@
 // proxy died would pass the next proxy at once, beside what it was waiting for.
 //
 //   a token below the fence            stale
+//   equal to it, and not known to be   ask the store: its newest token may be a revocation's
+//     the newest (any more)
 //   something older is under way       wait
 //   just started, and not the token    wait, until the drain time has passed since the start
 //     that had passed before
@@ -28,6 +30,10 @@
 
 namespace stint::guard::http {
 
+// For how long the store's word on the newest token counts while a watch tells of changes: what a
+// watch that hears nothing any more may cost.
+constexpr Millis kHearing{1'000};
+
 enum class Way { Open, Wait, Overtaken, Mark };
 
 class Gate {
@@ -37,9 +43,15 @@ class Gate {
        Millis drain);
 
   // What can be said of the offer without asking the store. Empty: ask it.
-  std::optional<core::Verdict> known(const core::Offer& offer) const;
-  // The fence as the store has it; an older one is taken no notice of.
+  std::optional<core::Verdict> known(const core::Offer& offer, MonoTime now) const;
+  // The fence as the store has it; an older one of its resource is taken no notice of.
   void learn(const core::Fence& fence);
+  // The store, asked at `asked`, said that the token is its resource's newest. That counts for a
+  // while, unless a change was heard of since hearing() was `hearing`: before the store was asked.
+  void newest(Token token, std::uint64_t hearing, MonoTime asked);
+  // The resource has changed, or may have.
+  void changed();
+  std::uint64_t hearing() const { return hearing_; }
   void passed(Token token);
 
   Way way(Token token, MonoTime now) const;
@@ -65,6 +77,9 @@ class Gate {
   bool older_under_way(Token token, MonoTime now) const;
 
   std::optional<core::Fence> fence_;
+  Token newest_;
+  MonoTime newest_until_{};
+  std::uint64_t hearing_ = 0;
   Token passed_;
   Token trusted_;  // had passed before we began
   MonoTime trusting_from_{};

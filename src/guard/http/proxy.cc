@@ -1,5 +1,6 @@
 #include "guard/http/proxy.h"
 
+#include <algorithm>
 #include <atomic>
 #include <list>
 #include <map>
@@ -8,6 +9,7 @@
 #include "guard/http/answers.h"
 #include "guard/http/gate.h"
 #include "guard/http_target.h"
+#include "os/socket_wait.h"
 
 namespace stint::guard::http {
 namespace {
@@ -17,13 +19,15 @@ using net::http::Call;
 using net::http::Forwarded;
 
 constexpr std::size_t kMostSites = 1024;
+// Of so many resources it hears when they change; of the others it asks the store at each request.
+constexpr std::size_t kMostWatches = 64;
 
 // One guarded request, from its head to its being let through.
 struct Visit {
   std::shared_ptr<Call> call;
   Shown shown;
   bool seal = false;
-  bool judged = false;  // the fence is at our token, or above it by now
+  bool judged = false;  // in this step: the store has just said that our token is good
   bool spent = false;   // mode once: the token's one write is ours
   std::optional<MonoTime> until = std::nullopt;
   const std::string& resource() const { return shown.pass.resource.text(); }
@@ -32,9 +36,11 @@ using VisitPtr = std::shared_ptr<Visit>;
 
 // What is known of one resource. The loop's.
 struct Site {
-  std::optional<Gate> gate;  // empty: not read from the store yet
+  std::optional<Gate> gate;      // empty: not read from the store yet
+  std::unique_ptr<Watch> watch;  // empty: nothing is heard of its changes
   bool loading = false;
   bool marking = false;
+  bool confirming = false;
   std::list<VisitPtr> waiting;
   MonoTime alarm = MonoTime::max();
 };
@@ -92,6 +98,22 @@ class HttpProxy final : public Proxy, public net::http::Handler {
   void arm(Site& site, const std::string& resource, MonoTime when);
   void wake(const std::string& resource);
   void make_room();
+  std::size_t watches() const {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(sites_, [](const auto& one) { return one.second.watch != nullptr; }));
+  }
+  // Empty: none can be had.
+  std::unique_ptr<Watch> watch_of(const std::string& resource) const {
+    auto name = ResourceName::parse(resource);
+    if (!name || !request_.watch) return nullptr;
+    auto watch = request_.watch(*name);
+    return watch ? std::move(*watch) : nullptr;
+  }
+  // A fence that another resource occupies says nothing of what has passed here.
+  static std::optional<core::Fence> of(const std::string& resource,
+                                       const std::optional<core::Fence>& fence) {
+    return fence && fence->resource == resource ? fence : std::nullopt;
+  }
   static void busy(const VisitPtr& visit) {
     visit->call->answer(error_answer(503, unavailable("too much is waiting for the store"), 1));
   }
@@ -156,14 +178,19 @@ void HttpProxy::step(const VisitPtr& visit) {
 void HttpProxy::load(const std::string& resource) {
   Site& site = sites_[resource];
   if (site.loading) return;
-  site.loading = server_->work([this, resource] {
+  const bool hears = watches() < kMostWatches;
+  site.loading = server_->work([this, resource, hears] {
+    // Before the fence is read.
+    auto watch = std::make_shared<std::unique_ptr<Watch>>(hears ? watch_of(resource) : nullptr);
     auto fence = request_.fences->fence(proxy_name(request_.upstream, resource));
     auto passed = request_.fences->fence(passed_name(request_.upstream, resource));
-    server_->post([this, resource, fence = std::move(fence), passed = std::move(passed)] {
+    server_->post([this, resource, watch, fence = std::move(fence), passed = std::move(passed)] {
       Site& here = sites_[resource];
       here.loading = false;
       if (fence && passed) {
-        here.gate.emplace(*fence, *passed, begun_.load(), request_.drain);
+        here.watch = std::move(*watch);
+        here.gate.emplace(of(resource, *fence), of(resource, *passed), begun_.load(),
+                          request_.drain);
         return wake(resource);
       }
       auto waiting = std::exchange(here.waiting, {});
@@ -178,17 +205,38 @@ void HttpProxy::load(const std::string& resource) {
 
 bool HttpProxy::judge(Site& site, const VisitPtr& visit) {
   const core::Offer offer = offer_at_least(*visit);
-  if (const auto verdict = site.gate->known(offer)) {
-    visit->judged = *verdict == Verdict::Admitted;
-    if (!visit->judged) refuse(visit, *verdict, site.gate->fence(), {});
-    return visit->judged;
+  if (site.watch && os::readable_now(site.watch->fd())) {
+    site.watch->acknowledge();
+    site.gate->changed();
+  }
+  const MonoTime now = clock_.mono();
+  if (const auto verdict = site.gate->known(offer, now)) {
+    if (*verdict == Verdict::Admitted) return true;
+    refuse(visit, *verdict, site.gate->fence(), {});
+    return false;
+  }
+  // One asks for all that show the fence's own token.
+  const auto& fence = site.gate->fence();
+  const bool again = fence && fence->token == offer.token;
+  if (again && site.confirming) {
+    site.waiting.push_back(visit);
+    return false;
   }
   // The fence first, whatever is still under way: from now on nothing older is let in.
-  const bool asked = server_->work([this, visit, offer] {
-    auto answer = request_.fences->seal(proxy_name(request_.upstream, visit->resource()), offer);
-    server_->post(
-        [this, visit, answer = std::move(answer)] { told(visit, answer, &visit->judged); });
-  });
+  const bool asked =
+      server_->work([this, visit, offer, again, now, hearing = site.gate->hearing()] {
+        auto answer =
+            request_.fences->seal(proxy_name(request_.upstream, visit->resource()), offer);
+        server_->post([this, visit, again, now, hearing, answer = std::move(answer)] {
+          Site& here = sites_[visit->resource()];
+          if (again) here.confirming = false;
+          if (answer && answer->verdict == Verdict::Admitted && here.gate && here.watch) {
+            here.gate->newest(visit->shown.pass.token, hearing, now);
+          }
+          told(visit, answer, &visit->judged);
+        });
+      });
+  if (asked && again) site.confirming = true;
   if (!asked) busy(visit);
   return false;
 }
@@ -229,6 +277,7 @@ void HttpProxy::advance(Site& site, const VisitPtr& visit) {
 
 void HttpProxy::wait(Site& site, const VisitPtr& visit) {
   const MonoTime now = clock_.mono();
+  visit->judged = false;  // it may be revoked while it waits
   if (!visit->until) visit->until = now + request_.drain;
   if (now >= *visit->until) {
     const auto seconds = std::chrono::ceil<std::chrono::seconds>(request_.drain).count();
@@ -246,7 +295,10 @@ void HttpProxy::wait(Site& site, const VisitPtr& visit) {
 // Nothing older is under way: that goes into the store before the first request of this token goes
 // to the upstream, so that a proxy that starts later knows it.
 void HttpProxy::mark(Site& site, const VisitPtr& visit) {
-  if (site.marking) return site.waiting.push_back(visit);
+  if (site.marking) {
+    visit->judged = false;
+    return site.waiting.push_back(visit);
+  }
   site.marking = server_->work([this, visit, offer = offer_at_least(*visit)] {
     auto answer = request_.fences->seal(passed_name(request_.upstream, visit->resource()), offer);
     server_->post([this, visit, answer = std::move(answer)] {
@@ -360,7 +412,7 @@ void HttpProxy::make_room() {
   const MonoTime now = clock_.mono();
   std::erase_if(sites_, [now](const auto& one) {
     const Site& site = one.second;
-    return site.waiting.empty() && !site.loading && !site.marking &&
+    return site.waiting.empty() && !site.loading && !site.marking && !site.confirming &&
            (!site.gate || site.gate->idle(now));
   });
 }

@@ -13,6 +13,7 @@
 
 #include "api/fences.h"
 #include "base/time.h"
+#include "base/watch.h"
 #include "guard/guard.h"
 #include "guard/targets.h"
 #include "net/http/server.h"
@@ -29,6 +30,9 @@ struct ProxyRequest {
   bool warn = false;                // what would be refused passes, and is told. NOT safe
   net::http::Limits limits;
   api::Fences* fences = nullptr;  // outlives the proxy
+  // Tells of changes of a resource, as the watch of leases does. Empty: the store is asked at each
+  // request.
+  std::function<Result<std::unique_ptr<Watch>>(const ResourceName&)> watch;
   // A refusal, for the ledger. On a worker's thread.
   std::function<void(const Refused&, const Pass&)> refused;
 };

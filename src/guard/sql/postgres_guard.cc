@@ -39,6 +39,8 @@ BEGIN
   IF to_regnamespace('stint') IS NULL THEN
     CREATE SCHEMA stint;
     PERFORM set_config('stint.made_schema', '1', true);
+  ELSIF has_schema_privilege('public', 'stint', 'USAGE') THEN
+    PERFORM set_config('stint.had_usage', '1', true);
   END IF;
 END $f$;
 )sql";
@@ -48,10 +50,13 @@ constexpr std::string_view kOtherSchema = "SG001";
 // The row first: two who install at the same time meet there, and the later one sees what schema
 // the functions of the earlier one look at.
 std::string install_script(const std::string& schema) {
-  return cat(kBegin, kGuardTables, "INSERT INTO stint.guard VALUES ('stint guard', ",
+  return cat(kBegin, kGuardTables,
+             "INSERT INTO stint.guard (product, version, made_schema, store_schema, had_usage)"
+             " VALUES ('stint guard', ",
              kPostgresGuardVersion,
              ", coalesce(current_setting('stint.made_schema', true), '') = '1', '", schema,
-             "') ON CONFLICT (product) DO UPDATE SET version = excluded.version,"
+             "', coalesce(current_setting('stint.had_usage', true), '') = '1') ON CONFLICT "
+             "(product) DO UPDATE SET version = excluded.version,"
              " store_schema = coalesce(guard.store_schema, excluded.store_schema);"
              "DO $f$ BEGIN IF EXISTS (SELECT FROM stint.guard g WHERE g.store_schema <> '",
              schema, "') THEN RAISE EXCEPTION 'another schema' USING ERRCODE = '", kOtherSchema,
@@ -64,9 +69,16 @@ class Guard final : public PostgresGuard {
   Guard(Settings settings, const Clock& clock) : settings_(std::move(settings)), clock_(clock) {}
 
   Status connect() {
-    const Connection::Plan plan{
+    const MonoTime until = clock_.mono() + kConnectTime;
+    Connection::Plan plan{
         .hosts = settings_.hosts, .pooled = settings_.pooler.value_or(false), .relaxed = false};
-    auto opened = Connection::open(settings_, plan, clock_, clock_.mono() + kConnectTime);
+    auto opened = Connection::open(settings_, plan, clock_, until);
+    // A pooler that knows nothing of a session's own settings says so at the door.
+    if (!opened && !settings_.pooler &&
+        opened.error().message.find("startup parameter") != std::string::npos) {
+      plan.pooled = true;
+      opened = Connection::open(settings_, plan, clock_, until);
+    }
     if (!opened) return opened.error();
     conn_ = std::move(*opened);
     return {};
@@ -112,7 +124,7 @@ class Guard final : public PostgresGuard {
     // In the same transaction: nobody finds a table whose trigger calls what is gone.
     auto done =
         script(cat("BEGIN; SELECT stint.unprotect(p.relation) FROM stint.protections() p"
-                   " WHERE p.statement AND NOT EXISTS (SELECT FROM pg_catalog.pg_inherits i"
+                   " WHERE p.way = 'statement' AND NOT EXISTS (SELECT FROM pg_catalog.pg_inherits i"
                    " JOIN stint.protections() o ON o.relation = i.inhparent"
                    " WHERE i.inhrelid = p.relation);",
                    kGuardRemoval, "COMMIT;"));
@@ -123,16 +135,13 @@ class Guard final : public PostgresGuard {
   Result<int> protect(const std::string& table, const ResourceName& resource) override {
     Params params;
     params.text(table).text(resource.text());
-    return counted(
-        "SELECT stint.protect(stint_named.it, $2) FROM (SELECT $1::regclass AS it)"
-        " stint_named",
-        params, table);
+    return counted("stint.protect($1::regclass, $2)", params, table);
   }
 
   Result<int> unprotect(const std::string& table) override {
     Params params;
     params.text(table);
-    return counted("SELECT stint.unprotect($1::regclass)", params, table);
+    return counted("stint.unprotect($1::regclass)", params, table);
   }
 
   Result<PostgresState> look() override {
@@ -211,6 +220,15 @@ class Guard final : public PostgresGuard {
     return conn_->run({.name = "", .sql = sql}, params, until());
   }
 
+  // `call` may wait for others, and then it is the server that gives up. Said with each, since a
+  // pooler may have taken the session's own settings and forgotten them.
+  Outcome<Rows> ask_patiently(const std::string& call, const Params& params) {
+    const auto wait = std::max<std::int64_t>(1, settings_.timeout.count() * 4 / 5);
+    return ask(cat("SELECT ", call, " FROM (SELECT set_config('lock_timeout', '", wait,
+                   "', true), set_config('synchronous_commit', 'on', true) OFFSET 0) stint_said"),
+               params);
+  }
+
   Outcome<std::monostate> script(const std::string& sql) {
     auto done = conn_->run_script(sql, until());
     // The script's own BEGIN is still open after an error.
@@ -281,14 +299,14 @@ class Guard final : public PostgresGuard {
     return *number;
   }
 
-  Result<int> counted(const std::string& sql, const Params& params, const std::string& table) {
+  Result<int> counted(const std::string& call, const Params& params, const std::string& table) {
     auto there = version();
     if (!there) return there.error();
     if (*there == 0) {
       return unavailable(
           "there is no guard in this database; its operator runs: stint guard install");
     }
-    auto rows = ask(sql, params);
+    auto rows = ask_patiently(call, params);
     if (rows) {
       auto number = rows->integer(0, 0);
       if (!number) return number.error();
@@ -308,7 +326,7 @@ class Guard final : public PostgresGuard {
   Result<std::vector<ProtectedTable>> protected_tables() {
     auto rows =
         ask("SELECT p.relation::text, p.resource FROM stint.protections() p"
-            " WHERE p.statement ORDER BY 1",
+            " WHERE p.way = 'statement' ORDER BY 1",
             Params());
     if (!rows) return told(rows.error());
     std::vector<ProtectedTable> out;
@@ -359,9 +377,9 @@ class Guard final : public PostgresGuard {
   Outcome<Sealed> sealed(const SealRequest& request, const std::optional<api::TokenWord>& word) {
     const Params params = seal_params(request, word);
     for (const std::string_view step : {"announce_seal", "seal"}) {
-      auto rows = ask(cat("SELECT stint.", step,
-                          "($1, $2, $3, $4, $5 = 1, string_to_array($6, ','), $7 = 1, $8, $9)"),
-                      params);
+      auto rows = ask_patiently(
+          cat("stint.", step, "($1, $2, $3, $4, $5 = 1, string_to_array($6, ','), $7 = 1, $8, $9)"),
+          params);
       if (!rows) return tl::unexpected(rows.error());
       auto answer = rows->text(0, 0);
       if (!answer) return tl::unexpected(Fault{answer.error(), "", false});

@@ -18,6 +18,8 @@ CREATE TABLE IF NOT EXISTS stint.guard (
 );
 -- Since version 2; an older row has none until it is installed again.
 ALTER TABLE stint.guard ADD COLUMN IF NOT EXISTS store_schema text;
+-- Since version 6: the schema was open to everybody before.
+ALTER TABLE stint.guard ADD COLUMN IF NOT EXISTS had_usage boolean NOT NULL DEFAULT false;
 CREATE TABLE IF NOT EXISTS stint.fences (
   resource text COLLATE "C" PRIMARY KEY,
   generation text NOT NULL,

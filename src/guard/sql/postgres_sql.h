@@ -7,14 +7,14 @@
 //   overrides  writes that an owner let through, and refusals that `warn` let through
 //   verdict()  the law of core/fence.h, cell by cell (tests/guard_sql/law_test.cc)
 //   admit() seal() announce_seal()     check and lock in the caller's transaction
-//   require_token() protect() unprotect() problems()     protected tables
+//   require_token() protect() unprotect() follow() problems()     protected tables
 //
 // Why so, and which lock is taken when: docs/internals/guard-sql.md.
 #pragma once
 
 namespace stint::guard {
 
-constexpr int kPostgresGuardVersion = 5;
+constexpr int kPostgresGuardVersion = 6;
 
 extern const char* const kGuardTables;
 extern const char* const kGuardLaw;

@@ -40,8 +40,28 @@ class SqliteCopy final : public Restorable {
   std::string url() const override { return cat("sqlite:", file()); }
   void back_up() override { must({"sqlite3", file(), cat(".backup ", place_.file("backup"))}); }
   void put_back() override {
-    for (const char* end : {"", "-wal", "-shm"}) fs::remove(file() + end);
+    empty();
     fs::copy_file(place_.file("backup"), file());
+  }
+  void empty() override {
+    for (const char* end : {"", "-wal", "-shm"}) fs::remove(file() + end);
+  }
+
+ private:
+  std::string file() const { return place_.file("stint.db"); }
+  TempDir place_;
+};
+
+// Into the file that is there, as `.restore` does: who has it open goes on in it.
+class SqliteRestore final : public Restorable {
+ public:
+  std::string start() override { return {}; }
+  std::string url() const override { return cat("sqlite:", file()); }
+  void back_up() override { must({"sqlite3", file(), cat(".backup ", place_.file("backup"))}); }
+  void put_back() override { must({"sqlite3", file(), cat(".restore ", place_.file("backup"))}); }
+  void empty() override {
+    must({"sqlite3", place_.file("new"), "VACUUM"});
+    must({"sqlite3", file(), cat(".restore ", place_.file("new"))});
   }
 
  private:
@@ -61,6 +81,13 @@ class DirCopy final : public Restorable {
     must({"find", folder(), "-type", "f", "-delete"});
     must({"cp", "-a", cat(place_.file("backup"), "/."), cat(folder(), "/")});
   }
+  void empty() override {
+    if (kWhole) {
+      fs::remove_all(folder() + ".old");
+      return fs::rename(folder(), folder() + ".old");
+    }
+    must({"find", folder(), "-type", "f", "-delete"});
+  }
 
  private:
   std::string folder() const { return place_.file("store"); }
@@ -75,6 +102,7 @@ class Redis : public Restorable {
     return missing.empty() ? started(server_) : missing;
   }
   std::string url() const override { return server_.url(); }
+  void empty() override { say("FLUSHALL"); }
 
  protected:
   void say(const char* word) const {
@@ -128,6 +156,10 @@ class PostgresDump final : public Restorable {
     must({PostgresServer::program("psql"), server_.url(), "-qX1", "-v", "ON_ERROR_STOP=1", "-c",
           "DROP SCHEMA stint CASCADE", "-f", place_.file("backup")});
   }
+  void empty() override {
+    must(
+        {PostgresServer::program("psql"), server_.url(), "-qX", "-c", "DROP SCHEMA stint CASCADE"});
+  }
 
  private:
   PostgresServer server_;
@@ -156,6 +188,7 @@ class EtcdSnapshot final : public Restorable {
           member.substr(member.find('=') + 1)});
     EXPECT_EQ(started(node_), "");
   }
+  void empty() override { must({"etcdctl", "--endpoints", node_.url(), "del", "", "--prefix"}); }
 
  private:
   EtcdNode node_{"s1"};
@@ -171,13 +204,17 @@ std::unique_ptr<Restorable> make() {
 
 const std::vector<RestorableKind>& restorable_kinds() {
   static const std::vector<RestorableKind> kinds = {
-      {"SqliteCopy", "sqlite", make<SqliteCopy>, "moved or deleted while in use"},
-      {"DirectoryWhole", "dir", make<DirCopy<true>>, "replaced while in use"},
+      {"SqliteCopy", "sqlite", make<SqliteCopy>, "moved or deleted while in use", false, false,
+       false, true},
+      {"SqliteRestore", "sqlite", make<SqliteRestore>},
+      {"DirectoryWhole", "dir", make<DirCopy<true>>, "replaced while in use", false, false, false,
+       true},
       {"DirectoryInPlace", "dir", make<DirCopy<false>>},
-      {"LogWhole", "log", make<DirCopy<true, 'l'>>, "moved or deleted while in use", false, true},
+      {"LogWhole", "log", make<DirCopy<true, 'l'>>, "moved or deleted while in use", false, true,
+       false, true},
       {"RedisFlushed", "redis", make<RedisFlushed>, "emptied or replaced", true},
       {"RedisLog", "redis", make<RedisLog>},
-      {"RedisSnapshot", "redis", make<RedisSnapshot>},
+      {"RedisSnapshot", "redis", make<RedisSnapshot>, "went back in time", false, false, true},
       {"PostgresDump", "postgres", make<PostgresDump>},
       {"EtcdSnapshot", "etcd", make<EtcdSnapshot>},
   };

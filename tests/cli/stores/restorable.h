@@ -20,6 +20,8 @@ class Restorable {
   virtual void back_up() = 0;
   // Makes the store what it was then; as often as wanted.
   virtual void put_back() = 0;
+  // Makes it as if it had never been there.
+  virtual void empty() = 0;
 };
 
 struct RestorableKind {
@@ -29,6 +31,8 @@ struct RestorableKind {
   std::string says = "went back in time";  // why a running holder stops
   bool empties = false;                    // what is put back is nothing at all
   bool alone = false;                      // one process at a time has the store
+  bool reserves = false;                   // after a restart it goes on above all tokens, unasked
+  bool replaces = false;                   // what is put back is another file or directory
 };
 
 inline void PrintTo(const RestorableKind& kind, std::ostream* out) { *out << kind.name; }
