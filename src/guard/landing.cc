@@ -24,6 +24,12 @@ bool in_place(const Site& site, std::uint64_t inode) {
   return site.directory().facts(site.name(), facts) == 0 && facts.inode == inode;
 }
 
+// The same by the path, which a publish may have led to another folder.
+bool found(const Site& site, std::uint64_t inode) {
+  os::FileFacts facts;
+  return os::facts_of(site.path(), facts) == 0 && facts.inode == inode;
+}
+
 // What cannot be looked at may be there.
 bool seen_gone(const Site& site, const std::string& name, std::uint64_t inode) {
   os::FileFacts facts;
@@ -109,7 +115,7 @@ Result<WriteAnswer> put_in_place(const Landing& one, const std::string& stage,
   if (number == ENOENT) return stage_gone(one, stage, inode);
   if (auto done = settled(one.site, number); !done) return done.error();
   // It landed in a folder that a publish has put away: as if the publish had come after it.
-  if (!one.site.stands()) return one.site.exchanged("what was written");
+  if (!found(one.site, inode) && !one.site.stands()) return one.site.exchanged("what was written");
   return Written{.digest = one.staged.digest, .already = false, .narrow = one.site.narrow()};
 }
 

@@ -236,5 +236,34 @@ TEST_F(GuardFiles, PublishPutsAWholeTreeInPlace) {
   EXPECT_EQ(stint({"publish", site, "--resource", "site", "--token", now}).exit_code, 2);
 }
 
+// A copy of the live tree, changed and published back, with the fence that stood when it was made.
+TEST_F(GuardFiles, APublishedCopyBringsNoOldFenceAndTakesNone) {
+  namespace fs = std::filesystem;
+  const std::string live = stint.dir().file("live");
+  const std::string out = stint.dir().file("out");
+  fs::create_directory(live);
+  const auto write = [&](const std::string& token) {
+    return with_body("by " + token, {"write", live + "/a", "--resource", "site", "--token", token});
+  };
+  const auto publish = [&](const std::string& token) {
+    return stint({"publish", live, "--from", out, "--resource", "site", "--token", token});
+  };
+  const std::string old = acquire("site");
+  ASSERT_EQ(write(old).exit_code, 0);
+  fs::copy(live, out, fs::copy_options::recursive);
+  revoke("site", old);
+  const std::string now = acquire("site");
+  ASSERT_EQ(write(now).exit_code, 0);
+  for (int i = 0; i < 2; ++i) {
+    const Finished published = publish(now);
+    ASSERT_EQ(published.exit_code, 0) << published.err;
+    const Finished late = write(old);
+    EXPECT_EQ(late.exit_code, 13) << late.err;
+    const Finished own = write(now);
+    EXPECT_EQ(own.exit_code, 0) << own.err;
+  }
+  EXPECT_EQ(read_text(live + "/a"), "by " + now);
+}
+
 }  // namespace
 }  // namespace stint::test

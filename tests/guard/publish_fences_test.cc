@@ -223,6 +223,18 @@ TEST_F(PublishFences, OfATreeThatACrashLeftComeAlongWhenItIsTakenAway) {
   }
 }
 
+TEST_F(PublishFences, OfATreeThatIsTakenAwayDoNotComeBesideHigherOnes) {
+  issue(2);
+  ASSERT_TRUE(done(write("a", 2)));
+  fs::rename(dir.file("site"), dir.file(cat(".site.stage.1.", generation_number(0).hex())));
+  tree("site", "new");
+  issue(3);
+  ASSERT_TRUE(done(seal("a", 3)));
+  of_site.issue(2);
+  ASSERT_TRUE(done(guard::seal_directory(dir.file("site"), seal_with(of("site", 2)), &of_site)));
+  EXPECT_EQ(inside(), std::vector<std::string>{".a.fence.3"});
+}
+
 // It opened the old tree, and goes on after another one took its place.
 TEST_F(PublishFences, AWriterOfTheOldTreeIsNotToldThatItWrote) {
   issue(2);
