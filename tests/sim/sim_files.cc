@@ -35,6 +35,14 @@ Status rename_file(const std::string& path, const std::string& new_path) {
   remove_file(path);
   return write_file(new_path, *content, Durability::Unsynced, 0600);
 }
+Status make_file(const std::string& path, std::string_view content) {
+  return exists(path) ? Status() : write_file(path, content, Durability::Unsynced, 0600);
+}
+Status link_over(const std::string& existing, const std::string& path) {
+  auto content = read_file(existing, std::string::npos);
+  if (!content) return content.error();
+  return write_file(path, *content, Durability::Unsynced, 0600);
+}
 void remove_file(const std::string& path) {
   if (alive()) SimOs::present().files().erase(path);
 }
@@ -47,6 +55,10 @@ std::optional<FileId> file_id(const std::string& /*path*/) { return std::nullopt
 // What is told to a child through a file: nobody reads it here.
 bool FixedFile::overwrite(const std::string& /*path*/, std::string_view /*content*/) {
   return true;
+}
+Result<std::optional<std::string_view>> FixedFile::look(const std::string& /*path*/,
+                                                        std::span<char> /*out*/) {
+  return std::optional<std::string_view>();
 }
 Result<Fd> open_to_read(const std::string& /*path*/) { return Fd(SimOs::present().open_event()); }
 Result<Fd> open_to_append(const std::string& path) { return no_file(path); }
