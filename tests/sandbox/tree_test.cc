@@ -225,11 +225,10 @@ TEST(TopOnly, IsSaidInOneLine) {
 // The guardian before it was the supervisor's child too, and is no stranger.
 TEST(TopOnly, ASecondTreeIsWatchedAsTheFirst) {
   Confined confined({.name = "", .options = {"--no-cgroup", "--no-proc"}}, kKinds,
-                    {"--ttl", "2s", "--restart"});
+                    {"--ttl", "5s", "--restart"});
   READY(confined);
-  confined.take_store_away();
-  EXPECT_TRUE(confined.work_ends(kTtl)) << confined.err();
-  confined.bring_store_back();
+  const Finished revoked = confined.revoke("1");
+  ASSERT_EQ(revoked.exit_code, 0) << revoked.err;
   ASSERT_TRUE(confined.working_again()) << confined.err();
   ::kill(confined.guardian(), SIGKILL);
   EXPECT_TRUE(confined.work_ends(Millis(1000))) << confined.err();

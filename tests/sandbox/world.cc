@@ -129,8 +129,9 @@ void Confined::take_store_away() {
   ASSERT_EQ(::rename((data_ + "/state/stint").c_str(), (data_ + "/away").c_str()), 0);
 }
 
-void Confined::bring_store_back() {
-  ASSERT_EQ(::rename((data_ + "/away").c_str(), (data_ + "/state/stint").c_str()), 0);
+Finished Confined::revoke(const std::string& token) const {
+  return run({.argv = {STINT_BINARY, "--store", cat("sqlite:", state("stint/stint.db")), "revoke",
+                       "r", "--token", token, "--why", "test"}});
 }
 
 bool Confined::working_again() {

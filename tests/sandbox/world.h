@@ -49,7 +49,8 @@ class Confined {
   }
   // The store is out of reach: the lease runs out.
   void take_store_away();
-  void bring_store_back();
+  // From outside.
+  Finished revoke(const std::string& token) const;
   // After a restart: as working(), of the second start.
   bool working_again();
   // Empty: `stint run` does not end.
