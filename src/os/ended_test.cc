@@ -2,7 +2,11 @@
 #include "os/ended.h"
 
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -140,6 +144,38 @@ TEST(Tee, HasNoCodeWhereNobodySawItsEnd) {
   const auto end = run_teed(call);
   ASSERT_FALSE(end);
   EXPECT_EQ(end.error().code, Code::UnknownOutcome);
+}
+
+// From now on this process has no system call that is younger than Linux 4.18 (all from 424 on).
+bool lose_young_calls(unsigned error) {
+  sock_filter rules[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),  // the number of the call
+      BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 424, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  sock_fprog filter{.len = 4, .filter = rules};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+// As in a sandbox that knows them not.
+TEST(Launchers, NeedNoYoungCall) {
+  for (const bool ours : {false, true}) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      if (!lose_young_calls(ENOSYS)) ::_exit(77);
+      if (ours) begin_program();
+      expect_codes();
+      const std::vector<std::string> path = {"PATH=/usr/bin:/bin"};
+      EXPECT_TRUE(run_errand("exit 0", path, Millis(20'000)));
+      EXPECT_FALSE(run_errand("sleep 60", path, Millis(50)));
+      EXPECT_EQ(run_teed({.argv = {"sh", "-c", "exit 3"}, .environment = path})->how,
+                End::with_code(3));
+      ::_exit(testing::Test::HasFailure() ? 1 : 0);
+    }
+    EXPECT_EQ(end_of(child), End::with_code(0)) << (ours ? "as a program" : "as a library");
+  }
 }
 
 }  // namespace

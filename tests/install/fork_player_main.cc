@@ -1,5 +1,6 @@
-// fork_player STORE: holds a lease, forks, and the child returns from main. Beside the modules that
-// the library loads.
+// fork_player STORE [FILE FILE]: holds a lease, forks, and the child returns from main. With the
+// FILEs the child opens nothing of its own, it forks when the first is there, and the parent goes
+// on when the second is. Beside the modules that the library loads.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -31,6 +32,7 @@ int child(const stint::Client& client, stint::Holder& holder, const char* store)
   tell("seal", stint::guard::seal(holder, "admit:x"));
   tell("admit", stint::guard::admit(holder, {.name = "x", .key = "k"}, [] { return 0; }));
   tell("write", stint::guard::write(holder, {.path = "/tmp/none", .body = ""}));
+  if (store == nullptr) return 0;
   const auto own = stint::Client::open({.store = store});
   if (own.error() != nullptr) {
     std::printf("child of its own: %s\n", own.error()->message.c_str());
@@ -41,9 +43,13 @@ int child(const stint::Client& client, stint::Holder& holder, const char* store)
   return 0;
 }
 
+void wait_for(const char* path) {
+  while (::access(path, F_OK) != 0) ::usleep(10'000);
+}
+
 }  // namespace
 
-int main(int /*argc*/, char** argv) {
+int main(int argc, char** argv) {
   auto opened = stint::Client::open({.store = argv[1]});
   if (!opened) return std::puts(opened.error()->message.c_str()), 1;
   const stint::Client client = *opened;
@@ -51,17 +57,25 @@ int main(int /*argc*/, char** argv) {
       stint::Holder::acquire(client, {.resource = "r", .ttl = std::chrono::seconds(60)});
   if (!acquired) return std::puts("not acquired"), 1;
   stint::Holder holder = std::move(*acquired);
+  // One that nothing but main holds: the child's copy goes when the child returns.
+  const auto idle = stint::Client::open({.store = argv[1]});
+  if (!idle->get("r")) return std::puts("not seen"), 1;
+  if (argc > 3) std::puts("ready");
   std::fflush(stdout);
+  if (argc > 3) wait_for(argv[2]);
   const pid_t pid = ::fork();
-  if (pid == 0) return child(client, holder, argv[1]);
+  if (pid == 0) return child(client, holder, argc == 2 ? argv[1] : nullptr);
   int status = -1;
   ::waitpid(pid, &status, 0);
   std::printf("child ended: %d\n", status);
+  std::fflush(stdout);
+  if (argc > 3) wait_for(argv[3]);
   const auto checked = holder.check();
   std::printf("parent check: %d\n", checked ? 1 : 0);
   std::printf("parent holding: %d\n", holder.holding() ? 1 : 0);
   const auto seen = client.get("r");
   std::printf("parent sees: %d %d\n", seen ? seen->held : -1, seen ? int(seen->token) : -1);
+  std::printf("parent idle: %d\n", idle->get("r") ? 1 : 0);
   std::printf("parent release: %d\n", holder.release() ? 1 : 0);
   return 0;
 }

@@ -23,7 +23,7 @@ void expect_no_harm(const std::string& store, const std::string& own = "refused\
   EXPECT_EQ(done.exit_code, 0) << done.out << done.err;
   for (const char* line :
        {"child holding: 0\n", "child late: 1\n", "child ended: 0\n", "parent check: 1\n",
-        "parent holding: 1\n", "parent sees: 1 1\n", "parent release: 1\n"}) {
+        "parent holding: 1\n", "parent sees: 1 1\n", "parent idle: 1\n", "parent release: 1\n"}) {
     EXPECT_NE(done.out.find(line), std::string::npos) << line << "in\n" << done.out;
   }
   EXPECT_NE(done.out.find("child of its own: " + own), std::string::npos) << done.out;
@@ -44,6 +44,32 @@ TEST(AForkedChild, ThatReturnsFromMainReleasesNothingInPostgres) {
   PostgresServer server;
   ASSERT_TRUE(server.start());
   expect_no_harm(server.url());
+}
+
+// A good-bye on the wire would end the session that the parent has.
+TEST(AForkedChild, EndsNoConnectionOfItsParent) {
+  if (!PostgresServer::missing().empty()) GTEST_SKIP() << PostgresServer::missing();
+  PostgresServer server({"log_disconnections=on"});
+  ASSERT_TRUE(server.start());
+  const TempDir dir;
+  Child player(
+      {.argv = {FORK_PLAYER, server.url(), dir.file("fork"), dir.file("go")},
+       .env = {{"XDG_STATE_HOME", dir.file("state")}, {"XDG_CONFIG_HOME", dir.file("config")}}});
+  ASSERT_TRUE(wait_until([&] { return player.out() == "ready\n"; }));
+  const int before = count_of(server.log(), "disconnection:");
+  write_text(dir.file("fork"), "");
+  ASSERT_TRUE(wait_until([&] { return player.out().find("child ended: 0") != std::string::npos; }));
+  // A session that nobody has ended is ended now, and told after all that were ended before it.
+  ASSERT_EQ(run({.argv = {PostgresServer::program("psql"), "-XAtq", "-d", server.url(), "-c",
+                          "select 1"}})
+                .exit_code,
+            0);
+  ASSERT_TRUE(wait_until([&] { return count_of(server.log(), "disconnection:") > before; }));
+  EXPECT_EQ(count_of(server.log(), "disconnection:"), before + 1) << server.log();
+  write_text(dir.file("go"), "");
+  const auto end = player.wait(Millis(30'000));
+  ASSERT_TRUE(end);
+  EXPECT_EQ(end->code, 0);
 }
 
 }  // namespace

@@ -457,6 +457,23 @@ TEST_F(HolderTest, WithoutAStoreItIsTheOneOfTheProgram) {
   EXPECT_TRUE(std::filesystem::exists(path_));
 }
 
+// EVIDENCE-OF: G11
+TEST_F(HolderTest, AHostWithoutStandardDescriptorsWritesIntoNoStore) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    for (int fd = 0; fd < 3; ++fd) ::close(fd);
+    const auto client = Client::open({.store = cat("log:", dir_.file("leases"))});
+    const auto holder = Holder::acquire(*client, {.resource = "r"});
+    char byte = 'x';
+    const bool refused =
+        ::read(0, &byte, 1) < 0 && ::write(1, &byte, 1) < 0 && ::write(2, &byte, 1) < 0;
+    ::_exit(holder && refused ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
 TEST_F(HolderTest, AStoreThatMakesNoSenseIsInvalid) {
   const auto client = Client::open({.store = "carrier-pigeon:coop"});
   ASSERT_NE(client.error(), nullptr);
