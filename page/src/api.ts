@@ -45,6 +45,7 @@ export interface StoreFacts {
   generation: string;
   smallest_ttl_ms: number;
   caveat: string;
+  trouble?: string; // why the store is refused; empty: it is well
   version: string;
   key: string;
   allow?: string[];

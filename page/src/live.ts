@@ -57,14 +57,24 @@ export class Live {
     void this.followForEver();
     void this.sweepForEver();
     void this.lookForEver();
-    const timer = setInterval(() => this.expire(), 250);
-    this.ending.signal.addEventListener('abort', () => clearInterval(timer));
+    const timers = [setInterval(() => this.expire(), 250), setInterval(() => void this.askServer(), 5000)];
+    this.ending.signal.addEventListener('abort', () => timers.forEach(clearInterval));
   }
   stop(): void {
     this.ending.abort();
   }
   get ended(): boolean {
     return this.ending.signal.aborted;
+  }
+
+  // The server tells it of what it has seen: its store is not asked.
+  private async askServer(): Promise<void> {
+    try {
+      this.facts = { ...this.facts!, ...(await get<StoreFacts>('/v1/store', {}, this.ending.signal)) };
+      this.changed();
+    } catch {
+      // Told by `link`.
+    }
   }
 
   // At most once a frame, whatever came.

@@ -108,10 +108,11 @@ function showLink(): void {
   say(link, words[live.link]);
   link.className = `link ${live.link}`;
   link.title = live.link === 'live' ? 'Every change is shown as it happens' : 'What you see may be out of date';
-  const lost = live.link === 'lost';
-  if (banner.hidden === lost) {
-    banner.hidden = !lost;
-    say(banner, lost ? 'The server does not answer. What you see is as of the last word from it; the page reconnects by itself.' : '');
+  const gone = 'The server does not answer. What you see is as of the last word from it; the page reconnects by itself.';
+  const warning = live.link === 'lost' ? gone : (live.facts?.trouble ?? '');
+  if (banner.textContent !== warning) {
+    banner.hidden = warning === '';
+    say(banner, warning);
   }
 }
 

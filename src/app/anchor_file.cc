@@ -4,6 +4,7 @@
 
 #include "base/sha256.h"
 #include "base/text.h"
+#include "os/directory.h"
 
 namespace stint::app {
 namespace {
@@ -123,6 +124,36 @@ Result<bool> AnchorFile::meet(const Generation& generation) {
   if (!known) last_ = Anchor{generation, 0, Token(), {}};
   last_->highest = std::max(last_->highest, highest);
   return known;
+}
+
+// Appended in one write: what others append stays whole.
+void AnchorFile::remember_key(const service::KeyNote& note) {
+  if (directory_.empty() || !os::make_directories(directory_)) return;
+  auto file = os::open_to_append(directory_ + "/keys");
+  if (!file) return;
+  const std::string line = cat(note.generation.hex(), note.revoked ? " revoked " : " made ",
+                               note.id, " ", note.name, "\n");
+  // If it cannot be kept, a key that comes back is told by nobody here.
+  [[maybe_unused]] const bool kept = os::write_whole(file->get(), line) == 0;
+}
+
+Result<std::vector<service::KeyNote>> AnchorFile::keys() {
+  std::vector<service::KeyNote> notes;
+  const std::string path = directory_ + "/keys";
+  if (directory_.empty() || !os::exists(path)) return notes;
+  constexpr std::size_t kMost = std::size_t{64} << 20U;
+  auto text = os::read_file(path, kMost);
+  if (!text) return text.error();
+  for (const std::string_view line : split(*text, '\n')) {
+    const auto words = split(line, ' ');
+    if (words.size() < 3) continue;
+    auto generation = Generation::parse(words[0]);
+    if (!generation) continue;
+    const std::size_t name = words[0].size() + words[1].size() + words[2].size() + 3;
+    notes.push_back({*generation, words[1] == "revoked", std::string(words[2]),
+                     std::string(line.substr(std::min(name, line.size())))});
+  }
+  return notes;
 }
 
 void AnchorFile::remember(const Anchor& anchor) {

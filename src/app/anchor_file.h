@@ -25,6 +25,9 @@ class AnchorFile final : public service::Anchors {
   Result<std::optional<service::Anchor>> recall() override;
   void remember(const service::Anchor& anchor) override;
   Result<bool> meet(const Generation& generation) override;
+  // Of all stores together, in `anchors/keys`: a key's id is never used twice.
+  void remember_key(const service::KeyNote& note) override;
+  Result<std::vector<service::KeyNote>> keys() override;
 
  private:
   std::string path_of(const Generation& generation) const;

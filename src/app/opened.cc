@@ -219,16 +219,18 @@ Result<std::unique_ptr<Opened>> Opened::open_on(std::unique_ptr<store::Store> st
   };
   opened->slots_ =
       std::make_unique<service::SlotService>(watched, *opened->ledger_, clock, zone_by_name);
-  opened->keys_ = std::make_unique<service::KeyService>(watched, clock, random);
+  opened->keys_ = std::make_unique<service::KeyService>(watched, clock, random, std::nullopt,
+                                                        opened->anchors_.get());
   opened->answers_ = std::make_unique<service::OnceService>(watched, clock);
   opened->make_keeping_ = [made = opened.get(), &clock, &random](const api::Once& once) {
     store::Store& all = *made->watched_;
     return api::Keeping{
         .fences = std::make_unique<service::FenceService>(all, clock, once),
         .events = std::make_unique<service::KeptEvents>(*made->ledger_, once),
-        .keys = std::make_unique<service::KeyService>(all, clock, random, once),
-        .slots = std::make_unique<service::SlotService>(all, *made->ledger_, clock, zone_by_name,
-                                                        once),
+        .keys =
+            std::make_unique<service::KeyService>(all, clock, random, once, made->anchors_.get()),
+        .slots =
+            std::make_unique<service::SlotService>(all, *made->ledger_, clock, zone_by_name, once),
         .forget = [made, once](const ResourceName& r) { return made->leases_->forget(r, once); }};
   };
   return opened;
@@ -363,10 +365,18 @@ Result<Accepted> accept_restored(const OpenOptions& options, const Clock& clock,
   auto store = open_by(options, *parsed, clock, true);
   if (!store) return store.error();
   const auto anchors = anchor_file(options);
+  // Before anybody may use it again.
+  service::KeysSince keys;
+  if (anchors) {
+    auto since = service::settle_keys(**store, clock, random, *anchors, word.by, !word.keep_keys);
+    if (!since) return since.error();
+    keys = std::move(*since);
+  }
   auto life = service::recover(**store, random, clock.wall(), anchors.get(),
                                {.why = word.why, .by = word.by, .past = word.past});
   if (!life) return life.error();
-  return Accepted{life->meta.generation, life->meta.floor};
+  return Accepted{life->meta.generation, life->meta.floor, std::move(keys.revoked),
+                  std::move(keys.gone)};
 }
 
 }  // namespace stint::app

@@ -127,10 +127,13 @@ struct AcceptRestored {
   std::string why;
   std::string by;
   Token past;
+  bool keep_keys = false;  // those that were revoked since stay in force
 };
 struct Accepted {
   Generation generation;
   Token floor;
+  std::vector<std::string> keys_revoked;  // since; in force again, if they are to be kept
+  std::vector<std::string> keys_gone;
 };
 Result<Accepted> accept_restored(const OpenOptions& options, const Clock& clock, Random& random,
                                  const AcceptRestored& word);

@@ -27,6 +27,12 @@ Result<app::OpenOptions> store_options(Session& session) {
                           .key = (*settings)->key};
 }
 
+std::string rows_of(const std::vector<std::string>& keys) {
+  std::vector<std::vector<api::JsonField>> rows;
+  for (const std::string& key : keys) rows.push_back({{"key", key}});
+  return api::to_json(rows);
+}
+
 int accept(Session& session) {
   const auto why = session.words().value("--why");
   if (!why || why->empty())
@@ -46,16 +52,29 @@ int accept(Session& session) {
   if (!options) return session.fail(options.error());
   auto accepted =
       app::accept_restored(*options, session.clock(), session.random(),
-                           {*why, session.words().value("--by").value_or(os::user_name()), past});
+                           {*why, session.words().value("--by").value_or(os::user_name()), past,
+                            session.words().has("--keep-keys")});
   if (!accepted) return session.fail(accepted.error());
   session.did(cat("accepted as generation ", accepted->generation.hex()));
+  const bool kept = session.words().has("--keep-keys");
   if (session.json()) {
-    session.print(api::to_json(std::vector<api::JsonField>{
+    std::string out = api::to_json(std::vector<api::JsonField>{
         {"generation", accepted->generation.hex()},
-        {"floor", static_cast<std::int64_t>(accepted->floor.number())}}));
+        {"floor", static_cast<std::int64_t>(accepted->floor.number())}});
+    out.pop_back();
+    session.print(cat(out, kept ? ",\"keys_in_force_again\":" : ",\"keys_revoked_again\":",
+                      rows_of(accepted->keys_revoked),
+                      ",\"keys_gone\":", rows_of(accepted->keys_gone), "}"));
   } else {
     session.say(cat("accepted as generation ", accepted->generation.hex(),
                     "; every new token is above ", accepted->floor.number()));
+    for (const std::string& key : accepted->keys_revoked) {
+      session.say(cat("the key ", key, " had been revoked since; it is ",
+                      kept ? "in force again" : "revoked again"));
+    }
+    for (const std::string& key : accepted->keys_gone) {
+      session.say(cat("the key ", key, " was made since; it is gone"));
+    }
   }
   return kDone;
 }
@@ -130,7 +149,7 @@ int doctor_command(Session& session) {
     return contend(session, *contest);
   }
   if (session.words().has("--accept-restored")) return accept(session);
-  for (const char* option : {"--why", "--by", "--past"}) {
+  for (const char* option : {"--why", "--by", "--past", "--keep-keys"}) {
     if (session.words().has(option)) {
       return session.fail(invalid(cat(option, " goes with --accept-restored")));
     }
@@ -138,12 +157,13 @@ int doctor_command(Session& session) {
   return session.words().has("--here") ? examine_sandbox(session) : examine(session);
 }
 
-constexpr std::array<Option, 5> kDoctorOptions = {{
+constexpr std::array<Option, 6> kDoctorOptions = {{
     {"--here", "", "no store: what this sandbox offers to runs and to stores on files"},
     {"--accept-restored", "", "an operator's word: use this restored or copied store"},
     {"--why", "TEXT", "the reason, for the record"},
     {"--by", "WHO", "who says so (default: the user's name)"},
     {"--past", "N", "raise the floor at least to this token"},
+    {"--keep-keys", "", "keys that were revoked since the backup are not revoked again"},
 }};
 constexpr std::array<std::string_view, 4> kDoctorExamples = {
     "stint doctor", "stint doctor --here",
@@ -171,7 +191,8 @@ const Command kDoctor = {
         "A store that went back in time is refused wherever anybody remembers it. When a person "
         "has looked at it and wants it used, --accept-restored gives it a new generation that "
         "descends from the old one, and raises the floor above every token that can have been "
-        "issued before.",
+        "issued before. Keys of the server that were revoked from this machine since are revoked "
+        "again.",
     .examples = kDoctorExamples,
     .options = kDoctorOptions,
     .least_operands = 0,

@@ -150,6 +150,7 @@ Result<std::optional<api::CreatedKey>> KeyService::try_create(const api::NewKey&
                   });
   if (!answer) return answer.error();
   if (std::holds_alternative<store::Conflict>(*answer)) return std::optional<api::CreatedKey>();
+  remember(key);
   return std::optional(api::CreatedKey{key, cat("stint_", key.id, "_", secret)});
 }
 
@@ -210,9 +211,46 @@ Result<api::Key> KeyService::revoke(const std::string& id_or_name, const std::st
                                  told("key_revoked", found->key, by, now)},
                                 store::Sync::Durable, write);
     if (!answer) return std::move(answer.error()).during("revoking the key");
-    if (std::holds_alternative<store::Committed>(*answer)) return found->key;
+    if (std::holds_alternative<store::Committed>(*answer)) {
+      remember(found->key);
+      return found->key;
+    }
   }
   return unavailable("the key changes too fast to be revoked");
+}
+
+void KeyService::remember(const api::Key& key) const {
+  if (anchors_ == nullptr) return;
+  const auto known = anchors_->recall();
+  if (!known || !*known) return;
+  anchors_->remember_key({(*known)->generation, key.revoked_at.has_value(), key.id, key.name});
+}
+
+Result<KeysSince> settle_keys(store::Store& store, const Clock& clock, Random& random,
+                              Anchors& anchors, const std::string& by, bool revoke) {
+  auto life = read_life(store);
+  if (!life) return life.error();
+  auto notes = anchors.keys();
+  if (!notes) return notes.error();
+  KeyService service(store, clock, random);
+  auto there = service.list();
+  if (!there) return there.error();
+  KeysSince since;
+  for (const KeyNote& note : *notes) {
+    const std::string words = cat(note.id, " (", note.name, ")");
+    const auto key = std::ranges::find(*there, note.id, &api::Key::id);
+    if (key == there->end()) {
+      const bool ours = *life && in_line((*life)->meta, note.generation);
+      if (ours && !note.revoked) since.gone.push_back(words);
+    } else if (note.revoked && in_force(*key, clock.wall())) {
+      if (revoke) {
+        if (auto done = service.revoke(note.id, by); !done) return done.error();
+        key->revoked_at = clock.wall();
+      }
+      since.revoked.push_back(words);
+    }
+  }
+  return since;
 }
 
 Status KeyService::used(const api::Key& key) {

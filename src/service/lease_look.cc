@@ -204,4 +204,27 @@ std::vector<store::Step> LeaseService::kept_standing(const api::Once& once, cons
   return steps;
 }
 
+// What a holder has is not known to a store that is refused; it stops at once.   G12
+LeaseService::Settled LeaseService::restored(const ResourceName& resource) const {
+  Settled settled;
+  settled.decision = {core::Outcome::Lost, core::Cause::Restored, {}};
+  settled.after.resource = resource.text();
+  settled.after.generation = generation();
+  return settled;
+}
+
+// The newest token that is known to have been issued through here or from this machine.
+Token LeaseService::remembered(const std::string& resource) {
+  Token newest;
+  if (anchors_ != nullptr) {
+    const auto anchor = anchors_->recall();
+    if (anchor && *anchor && (*anchor)->newest.resource == resource) {
+      newest = (*anchor)->newest.token;
+    }
+  }
+  const MutexLock lock(known_mutex_);
+  const auto written = written_.find(resource);
+  return written == written_.end() ? newest : std::max(newest, written->second.own.token);
+}
+
 }  // namespace stint::service

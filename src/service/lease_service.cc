@@ -9,12 +9,6 @@
 #include "service/settling.h"
 
 namespace stint::service {
-namespace {
-
-// An unknown commit is repeated on the very version that it expected: that settles it, unless the
-// repetition is lost as well.
-
-}  // namespace
 
 LeaseService::LeaseService(store::Store& store, Ledger& ledger, const Life& life,
                            const Clock& clock, Random& random, Anchors* anchors)
@@ -212,29 +206,6 @@ Result<LeaseService::Settled> LeaseService::settle(const ResourceName& resource,
     return std::move(settled);
   }
   return unsettled(too_busy(resource), unknowns);
-}
-
-// What a holder has is not known to a store that is refused; it stops at once.   G12
-LeaseService::Settled LeaseService::restored(const ResourceName& resource) const {
-  Settled settled;
-  settled.decision = {core::Outcome::Lost, core::Cause::Restored, {}};
-  settled.after.resource = resource.text();
-  settled.after.generation = generation();
-  return settled;
-}
-
-// The newest token that is known to have been issued through here or from this machine.
-Token LeaseService::remembered(const std::string& resource) {
-  Token newest;
-  if (anchors_ != nullptr) {
-    const auto anchor = anchors_->recall();
-    if (anchor && *anchor && (*anchor)->newest.resource == resource) {
-      newest = (*anchor)->newest.token;
-    }
-  }
-  const MutexLock lock(known_mutex_);
-  const auto written = written_.find(resource);
-  return written == written_.end() ? newest : std::max(newest, written->second.own.token);
 }
 
 // What the world is after the commit.

@@ -29,6 +29,11 @@ store::Step set_meta(const Meta& meta, store::Expect expect, store::Version vers
   return step;
 }
 
+bool in_line(const Meta& meta, const Generation& generation) {
+  return meta.generation == generation ||
+         std::ranges::find(meta.ancestors, generation) != meta.ancestors.end();
+}
+
 Status check_settled(const Meta& meta) {
   if (!meta.moved_to.empty()) {
     return unavailable(
@@ -62,11 +67,6 @@ constexpr std::string_view kRefusedUntil =
     " It is refused until an operator has looked at it: see docs/guides/restore.md";
 
 Error went_back(std::string_view what) { return unavailable(cat(what, kRefusedUntil)); }
-
-bool in_line(const Meta& meta, const Generation& generation) {
-  return meta.generation == generation ||
-         std::ranges::find(meta.ancestors, generation) != meta.ancestors.end();
-}
 
 Error emptied(const Anchor& known) {
   return went_back(cat("This store is empty, but this machine remembers generation ",
@@ -104,10 +104,11 @@ std::uint64_t mark_of(Token token, const Owner& owner, std::optional<WallTime> a
   return mark | 1U;
 }
 
+// The resource is not named: whoever asks a server may have no right to see it.
 Error forgot(const Witness& witness) {
   return went_back(cat("This store went back in time: it does not know token ",
-                       witness.token.number(), " of ", quoted(witness.resource),
-                       ", which was given there. Was a backup restored?"));
+                       witness.token.number(),
+                       ", the newest that was given from this machine. Was a backup restored?"));
 }
 
 // A name's history goes with it when it is forgotten, and its old end is dropped.

@@ -29,6 +29,14 @@ struct Anchor {
 // The newer of both, with what only the other knows. REQUIRES: of one generation.
 Anchor joined(const Anchor& one, const Anchor& other);
 
+// A key of the server that was made or revoked from here.
+struct KeyNote {
+  Generation generation;  // of the store then
+  bool revoked = false;
+  std::string id;
+  std::string name;
+};
+
 // Kept outside the store, so that restoring the store does not restore it (app/anchor_file.h keeps
 // files). Thread safety: any thread.
 class Anchors {
@@ -37,6 +45,8 @@ class Anchors {
   // What this process or another one of the machine has seen last.
   virtual Result<std::optional<Anchor>> recall() = 0;
   virtual void remember(const Anchor& anchor) = 0;
+  virtual void remember_key(const KeyNote& note) { static_cast<void>(note); }
+  virtual Result<std::vector<KeyNote>> keys() { return std::vector<KeyNote>(); }
   // The store here is of this generation. True: something is remembered of it, from under another
   // address perhaps, and the store is to be compared with that.
   virtual Result<bool> meet(const Generation& generation) {
@@ -63,6 +73,9 @@ struct Life {
   Meta meta;
   store::Version version = 0;
 };
+
+// Whether the store is of this generation or descends from it.
+bool in_line(const Meta& meta, const Generation& generation);
 
 // An error if its leases went to another store, or are still on their way into it.
 Status check_settled(const Meta& meta);

@@ -15,11 +15,10 @@
 #include "base/mutex.h"
 #include "service/store_life.h"
 #include "store/seam.h"
-#include "store/troubled.h"
 
 namespace stint::service {
 
-class WatchedStore : public store::Store, public store::Troubled {
+class WatchedStore : public store::Store {
  public:
   using Tell = std::function<void(const std::string& why)>;
   // `store` and `anchors` outlive it.
@@ -28,7 +27,7 @@ class WatchedStore : public store::Store, public store::Troubled {
   // From here on it is one that was well: when it goes back, `tell` hears of it, once each time.
   void begun(Tell tell);
   // Why it is refused; empty: it is well.
-  std::string trouble() const override;
+  std::string trouble() const;
 
   const store::Capabilities& capabilities() const override { return store_.capabilities(); }
   const store::Opening& opening() const override { return store_.opening(); }

@@ -66,13 +66,11 @@ SimOutcome play(const SimPlan& plan, const SimOptions& options);
 class SimAnchors final : public service::Anchors {
  public:
   Result<std::optional<service::Anchor>> recall() override { return anchor_; }
-  // As app/state_files.cc does.
+  // As app/anchor_file.cc does.
   void remember(const service::Anchor& anchor) override {
     service::Anchor kept = anchor;
+    if (anchor_ && anchor_->generation == kept.generation) kept = joined(*anchor_, anchor);
     if (anchor_) kept.highest = std::max(kept.highest, anchor_->highest);
-    if (anchor_ && anchor_->generation == kept.generation) {
-      kept.revision = std::max(kept.revision, anchor_->revision);
-    }
     anchor_ = kept;
   }
   Token highest() const { return anchor_ ? anchor_->highest : Token(); }
