@@ -112,13 +112,45 @@ Result<ProxyEnd> admit(const ProxyStore& store, const Clock& clock, Random& rand
   return end;
 }
 
+// "proxy:http://UPSTREAM#RESOURCE": the fence itself, which another resource may occupy. A seal
+// goes through the proxy.
+bool names_fence_in_store(const guard::Target& target) {
+  return target.place.find('#') != target.place.npos;
+}
+
+Result<guard::SealAnswer> adopt_in_store(const guard::Target& target,
+                                         const guard::SealRequest& request, api::Fences* fences) {
+  const std::size_t hash = target.place.find('#');
+  if (!request.adopt || target.place.substr(hash + 1) != request.pass.resource.text()) {
+    return invalid(cat(quoted(target.words),
+                       " is a proxy's fence in the store: it is adopted (--adopt) for its own "
+                       "resource, and sealed through the proxy, proxy:URL"));
+  }
+  auto upstream = guard::parse_endpoint(target.place.substr(0, hash));
+  if (!upstream) return upstream.error();
+  const auto& resource = request.pass.resource.text();
+  const guard::Guard store = guard::store_guard();
+  guard::Target name = target;
+  name.words = guard::passed_name(*upstream, resource);
+  auto mark = fences->fence(name.words);
+  if (!mark) return mark.error();
+  if (*mark && (*mark)->resource != resource) {
+    auto taken = store.seal(name, request, fences);
+    if (!taken || std::holds_alternative<guard::Refused>(*taken)) return taken;
+  }
+  name.words = guard::proxy_name(*upstream, resource);
+  return store.seal(name, request, fences);
+}
+
 Result<guard::SealAnswer> seal_proxy(const guard::Target& target, const guard::SealRequest& request,
-                                     api::Fences* /*fences*/) {
+                                     api::Fences* fences) {
+  if (names_fence_in_store(target)) return adopt_in_store(target, request, fences);
   return seal_by_module({.url = target.place, .request = request}, os::system_clock());
 }
 
 Result<std::vector<guard::CheckLine>> check_proxy(const guard::Target& target,
-                                                  api::Fences* /*fences*/) {
+                                                  api::Fences* fences) {
+  if (names_fence_in_store(target)) return guard::store_guard().check(target, fences);
   return check_by_module({.url = target.place}, os::system_clock());
 }
 

@@ -24,7 +24,8 @@ constexpr std::array<Option, 7> kSealOptions = {
     {kResourceOption,
      kTokenOption,
      {"--mode", "M", "at-least or once: taken as at the other guards; a seal uses nothing up"},
-     {"--adopt", "", "use a target that carries the fence of another store's life (needs --why)"},
+     {"--adopt", "",
+      "use a target that carries the fence of another resource or store's life (needs --why)"},
      {"--forget", "", "later runs and orders no longer seal it (needs --why)"},
      {"--why", "TEXT", "the reason, for the record"},
      {"--by", "WHO", "who says so (default: the user's name)"}}};
@@ -50,7 +51,7 @@ Result<std::vector<guard::Target>> targets_of(Session& session) {
 // By an operator's word: who and why go on record.
 Status record_word(Session& session, app::Opened& opened, std::string_view kind,
                    const guard::Pass& pass, const std::string& target,
-                   const guard::SealRequest::Adoption& word) {
+                   const guard::SealRequest::Adoption& word, const std::string& from = {}) {
   api::Event event;
   event.at = session.clock().wall();
   event.kind = kind;
@@ -58,6 +59,7 @@ Status record_word(Session& session, app::Opened& opened, std::string_view kind,
   event.token = pass.token.number();
   event.owner = pass.owner.text();
   event.details.emplace_back("target", target);
+  if (!from.empty()) event.details.emplace_back("from", from);
   event.details.emplace_back("by", word.by);
   event.details.emplace_back("why", word.why);
   return opened.events().record(event);
@@ -157,6 +159,65 @@ void tell_standing(app::Opened& opened, const guard::SealRequest& request,
   guard::tell_standing(opened.fences(), request, anew, core::Sealing::MadeAnew);
 }
 
+// A fence in the store by its own name. The proxy's seal goes through the proxy: proxy:URL.
+bool is_name_in_store(const guard::Target& target) {
+  return target.kind == guard::TargetKind::Admit ||
+         (target.kind == guard::TargetKind::Proxy && target.place.find('#') != target.place.npos);
+}
+
+// A proxy's name in the store is the proxy's to seal again, not a run's.
+bool is_remembered(const guard::Target& target) {
+  return target.kind == guard::TargetKind::Admit || !is_name_in_store(target);
+}
+
+// The other resource that the target is fenced for; empty: none, as far as can be seen.
+std::string other_holder(const guard::Guards& guards, const guard::Target& target,
+                         const guard::SealRequest& request, api::Fences& fences) {
+  std::optional<core::Fence> stands;
+  if (is_name_in_store(target)) {
+    if (auto fence = fences.fence(target.words); fence) stands = *fence;
+  } else {
+    guard::SealRequest plain = request;
+    plain.adopt.reset();
+    const auto answer = guard::seal(guards, target, plain, &fences);
+    const auto* refused = answer ? std::get_if<guard::Refused>(&*answer) : nullptr;
+    if (refused != nullptr) stands = refused->fence;
+  }
+  const bool other = stands && stands->resource != request.pass.resource.text();
+  return other ? stands->resource : std::string();
+}
+
+// The former resource's runs seal it no more: they would be refused there for ever.
+void forget_elsewhere(Session& session, api::Fences& fences, const std::string& resource,
+                      const std::string& target, const guard::SealRequest::Adoption& word) {
+  auto name = ResourceName::parse(resource);
+  if (!name) return;
+  if (auto gone = fences.forget(*name, target, {word.why, word.by}); !gone) {
+    session.warn(cat("runs of ", quoted(resource), " still seal ", quoted(target), ": ",
+                     gone.error().message));
+  }
+}
+
+// The token that a fence is moved to where none was given: its holder's, who writes on; else a
+// fresh one that belongs to nobody.
+Result<Token> token_for_adoption(app::Opened& opened, const guard::Pass& pass,
+                                 const guard::SealRequest::Adoption& word) {
+  auto lease = opened.leases().get(pass.resource);
+  if (!lease) return lease.error();
+  if (lease->held || lease->state == core::State::Reserved) return lease->token;
+  if (!lease->token.issued()) {
+    return invalid(cat(quoted(pass.resource.text()),
+                       " was never held, so there is no token to move the fence to. Look whether "
+                       "that is its name; a first run of it issues one"));
+  }
+  auto fresh = opened.leases().revoke({pass.resource, lease->token, word.why, word.by},
+                                      core::Reason::Revoked);
+  if (!fresh) return fresh.error();
+  if (const auto* held = std::get_if<api::Held>(&*fresh)) return held->lease.token;
+  return Error{Code::Lost, cat("another took ", quoted(pass.resource.text()),
+                               " meanwhile. Nothing was changed; look again")};
+}
+
 // Every target is tried; the exit code is the first failure's.
 // `before`: what was remembered until now.
 int seal_all(Session& session, app::Opened& opened, const guard::SealRequest& request,
@@ -166,17 +227,23 @@ int seal_all(Session& session, app::Opened& opened, const guard::SealRequest& re
   std::vector<app::SealReport> reports;
   const guard::Guards guards = app::guards();
   for (const guard::Target& target : targets) {
-    app::SealReport& report = reports.emplace_back(app::seal_target(
-        guards, target.words, request, opened.fences(), opened.events(), session.clock()));
+    const std::string from =
+        request.adopt ? other_holder(guards, target, request, opened.fences()) : std::string();
+    app::SealReport report = app::seal_target(guards, target.words, request, opened.fences(),
+                                              opened.events(), session.clock());
+    if (report.shut() && !from.empty()) {
+      forget_elsewhere(session, opened.fences(), from, target.words, *request.adopt);
+    }
     give_up(request, report, opened.fences(), before);
     if (report.shut() && request.adopt) {
       const auto told = record_word(session, opened, "target_adopted", request.pass, target.words,
-                                    *request.adopt);
+                                    *request.adopt, from);
       if (!told) report = {.target = target.words, .error = told.error()};
     }
     JsonText row;
     row.field("target", target.words).field("sealed", report.shut() ? 1 : 0);
     rows += cat(rows.empty() ? "" : ",", row.done());
+    if (is_remembered(target)) reports.push_back(report);
     if (report.shut()) {
       if (!session.json()) session.say(cat("sealed ", quoted(target.words)));
       continue;
@@ -203,19 +270,28 @@ int seal_command(Session& session) {
   if (session.words().has("--forget")) {
     return forget_targets(session, **opened, *pass, *targets, **word);
   }
+  const bool by_order = *word && !pass->token.issued();
+  if (by_order) {
+    auto token = token_for_adoption(**opened, *pass, **word);
+    if (!token) return session.fail(token.error());
+    pass->token = *token;
+  }
   std::vector<std::string> texts;
-  for (const guard::Target& target : *targets) texts.push_back(target.words);
+  for (const guard::Target& target : *targets) {
+    if (is_remembered(target)) texts.push_back(target.words);
+  }
   auto before = (*opened)->fences().word(pass->resource);
   if (!before) return session.fail(before.error());
   core::Offer offer = guard::offer_of(*pass, "");
   // An adoption is never taken back by another process whose plain seal the target refused.
   if (*word) offer.sealing = core::Sealing::Stands;
+  offer.by_order = by_order;
   auto remembered = (*opened)->fences().remember(offer, texts);
   if (!remembered) return session.fail(remembered.error());
   if (guard::is_refusal(*remembered)) {
     auto said = (*opened)->fences().word(pass->resource);
     return refused(session,
-                   {.target = texts.front(),
+                   {.target = targets->front().words,
                     .verdict = *remembered,
                     .offered = pass->token,
                     .fence = {},
@@ -223,8 +299,8 @@ int seal_command(Session& session) {
                     .detail = ""},
                    *pass);
   }
-  return seal_all(session, **opened, {.pass = *pass, .by_order = false, .adopt = *word}, *targets,
-                  *before);
+  return seal_all(session, **opened, {.pass = *pass, .by_order = by_order, .adopt = *word},
+                  *targets, *before);
 }
 
 // ---- guard
@@ -345,10 +421,11 @@ const Command kSeal = {
         "them again ('stint show R' lists them). Of more than 64 the one that was sealed longest "
         "ago is forgotten. --forget takes one off the list, for whoever may acquire the "
         "resource.\n\n"
-        "--adopt is an operator's word that a target which carries the fence of another store's "
-        "life, or a torn one, is used with this store from now on. STINT_GUARD=warn does not "
-        "weaken "
-        "a seal.",
+        "--adopt is an operator's word that a target which carries the fence of another resource "
+        "or of another store's life, or a torn one, is used with this one from now on. Without "
+        "--token it is moved to the holder's token, and the holder writes on; if nobody holds the "
+        "resource, to a fresh token. The fence of a proxy in the store is named as "
+        "proxy:http://UPSTREAM#RESOURCE there. STINT_GUARD=warn does not weaken a seal.",
     .examples = kSealExamples,
     .options = kSealOptions,
     .least_operands = 1,

@@ -119,12 +119,12 @@ Result<bool> Carrier::open_there(const std::string& path, bool make, os::Directo
 // Whole and durable before it has its name, and never over another.
 Status Carrier::place(const os::Directory& to, const Piece& piece) {
   const bool fence = piece.fence.has_value();
-  const std::string name =
-      fence ? carried_name(piece.artifact, piece.fence->fence.token, piece.fence->fence.generation)
-            : piece.name;
-  const std::string unnamed =
-      fresh_name(piece.artifact, Beside::Seal, fence ? piece.fence->fence.token : Token(1),
-                 fence ? piece.fence->fence.generation : Generation::make(random_), random_);
+  const Generation line = fence
+                              ? line_of(piece.fence->fence.generation, piece.fence->fence.resource)
+                              : Generation::make(random_);
+  const Token token = fence ? piece.fence->fence.token : Token(1);
+  const std::string name = fence ? carried_name(piece.artifact, token, line) : piece.name;
+  const std::string unnamed = fresh_name(piece.artifact, Beside::Seal, token, line, random_);
   os::Fd file;
   int number = to.create(unnamed, piece.facts.mode, file);
   if (number == 0) os::give_owner(file.get(), piece.facts);

@@ -171,31 +171,35 @@ bool same_line(const StandingFence& a, const StandingFence& b) {
   return a.fence.generation == b.fence.generation && a.fence.resource == b.fence.resource;
 }
 
+Generation line_of(const Generation& generation, std::string_view resource) {
+  const std::string digits = to_hex(sha256(cat(generation.hex(), ' ', resource)));
+  return *Generation::parse(std::string_view(digits).substr(0, 2 * kHalf));
+}
+
 std::string fence_name(std::string_view artifact, Token token) {
   return beside(artifact, Beside::Fence, token, "");
 }
 
-std::string long_fence_name(std::string_view artifact, Token token, const Generation& generation) {
-  return beside(artifact, Beside::Fence, token, generation.hex());
+std::string long_fence_name(std::string_view artifact, Token token, const Generation& line) {
+  return beside(artifact, Beside::Fence, token, line.hex());
 }
 
-std::string carried_name(std::string_view artifact, Token token, const Generation& generation) {
-  return beside(artifact, Beside::Carried, token, generation.hex());
+std::string carried_name(std::string_view artifact, Token token, const Generation& line) {
+  return beside(artifact, Beside::Carried, token, line.hex());
 }
 
 std::string used_name(std::string_view artifact, Token token, const Generation& generation) {
   return beside(artifact, Beside::Used, token, generation.hex());
 }
 
-std::string fresh_name(std::string_view artifact, Beside kind, Token token,
-                       const Generation& generation, Random& random) {
-  const std::string nonce =
-      cat(generation.hex().substr(0, kHalf), random.id_hex().substr(0, kHalf));
+std::string fresh_name(std::string_view artifact, Beside kind, Token token, const Generation& line,
+                       Random& random) {
+  const std::string nonce = cat(line.hex().substr(0, kHalf), random.id_hex().substr(0, kHalf));
   return beside(artifact, kind, token, nonce);
 }
 
-bool made_by(const BesideName& one, const Generation& generation) {
-  return one.rest.substr(0, kHalf) == generation.hex().substr(0, kHalf);
+bool made_by(const BesideName& one, const Generation& line) {
+  return one.rest.substr(0, kHalf) == line.hex().substr(0, kHalf);
 }
 
 std::string holder_check(const Claim& claim, const core::Fence& fence) {
@@ -228,7 +232,8 @@ Result<StandingFence> parse_fence(const BesideName& name, std::string_view text)
       !parse_rest(lines, out)) {
     return torn(name.name, "its content is damaged");
   }
-  if (*token != name.token || (!name.rest.empty() && name.rest != generation->hex())) {
+  if (*token != name.token ||
+      (!name.rest.empty() && name.rest != line_of(*generation, *resource).hex())) {
     return torn(name.name, "its name and its content differ");
   }
   out.fence.generation = *generation;

@@ -68,15 +68,20 @@ std::optional<OwnName> find_own(std::string_view name);
 // Not to be written to as an artifact, nor to be published.
 bool is_guards_own(std::string_view name);
 
+// What tells tokens apart that do not compare: 32 digits of a store's life and a resource. Names of
+// stages, seals and long fences have it in the place of GENERATION, so that a name of one resource
+// is never taken for that of another to which an operator has moved the artifact.   G5
+Generation line_of(const Generation& generation, std::string_view resource);
+
 std::string fence_name(std::string_view artifact, Token token);
-std::string long_fence_name(std::string_view artifact, Token token, const Generation& generation);
-std::string carried_name(std::string_view artifact, Token token, const Generation& generation);
+std::string long_fence_name(std::string_view artifact, Token token, const Generation& line);
+std::string carried_name(std::string_view artifact, Token token, const Generation& line);
 std::string used_name(std::string_view artifact, Token token, const Generation& generation);
 // Beside::Stage, Seal or Trash, with a fresh nonce.
-std::string fresh_name(std::string_view artifact, Beside kind, Token token,
-                       const Generation& generation, Random& random);
-// Whether the nonce of a stage was made by a writer of that generation.
-bool made_by(const BesideName& one, const Generation& generation);
+std::string fresh_name(std::string_view artifact, Beside kind, Token token, const Generation& line,
+                       Random& random);
+// Whether the nonce of a stage was made by a writer of that line.
+bool made_by(const BesideName& one, const Generation& line);
 
 struct StandingFence {
   std::string name;  // of the file

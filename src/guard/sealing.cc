@@ -17,6 +17,10 @@ bool admitted(core::Verdict verdict) { return verdict == core::Verdict::Admitted
 
 Error torn_error(const Survey& survey) { return unavailable(survey.why_torn); }
 
+bool of_line(const StandingFence& fence, const Pass& pass) {
+  return fence.fence.generation == pass.generation && fence.fence.resource == pass.resource.text();
+}
+
 const StandingFence* highest(const Survey& survey) {
   const auto found = std::ranges::max_element(
       survey.fences, [](const StandingFence& a, const StandingFence& b) { return above(b, a); });
@@ -32,7 +36,7 @@ StandingFence fence_of(const SealRequest& request, const Survey& survey,
   out.fence.token = request.pass.token;
   out.fence.nobodys = decision.fence && decision.fence->nobodys;
   const StandingFence* before = highest(survey);
-  const bool goes_over = before != nullptr && before->fence.generation != request.pass.generation;
+  const bool goes_over = before != nullptr && !of_line(*before, request.pass);
   out.life = (before == nullptr ? 0 : before->life) + (goes_over || !survey.torn.empty() ? 1 : 0);
   if (request.pass.claim && !request.by_order) {
     out.check = holder_check(*request.pass.claim, out.fence);
@@ -47,8 +51,8 @@ Status by_the_same_holder(const StandingFence& fence, const Pass& pass, const Si
   return issued_twice(pass, site.target());
 }
 
-// The fence that core is asked about. For an adoption: one of another life, if there is any, for it
-// is that one that an operator speaks about; lives side by side are no obstacle then.
+// The fence that core is asked about. For an adoption: one of another life or resource, if there is
+// any, for it is that one that an operator speaks about; lives side by side are no obstacle then.
 Result<std::optional<StandingFence>> fence_for(const SealRequest& request, const Survey& survey) {
   if (!request.adopt) {
     if (!survey.torn.empty()) return torn_error(survey);
@@ -62,8 +66,7 @@ Result<std::optional<StandingFence>> fence_for(const SealRequest& request, const
   // What cannot be understood may have been newer: the store has to say which token is the newest.
   if (top == nullptr || !survey.torn.empty()) return std::optional<StandingFence>();
   for (const StandingFence& one : survey.fences) {
-    if (one.life == top->life && !same_line(one, *top) &&
-        one.fence.generation != request.pass.generation) {
+    if (one.life == top->life && !same_line(one, *top) && !of_line(one, request.pass)) {
       return std::optional(one);
     }
   }
@@ -78,7 +81,7 @@ Status remove_lower(Site& site, const SealRequest& request, const std::vector<Be
   const std::string own_mark = used_name(site.name(), pass.token, pass.generation);
   bool unstaged = false;
   for (const BesideName& one : names) {
-    const bool lower = !made_by(one, pass.generation) || one.token < pass.token;
+    const bool lower = !made_by(one, line_of(pass)) || one.token < pass.token;
     switch (one.kind) {
       case Beside::Fence:
         if (one.name == own_fence) continue;
@@ -119,7 +122,7 @@ Result<std::optional<OwnFence>> stand(Site& site, const SealRequest& request, co
   // The short name is for the first life alone: a number of one store's life must never be taken
   // for that of another by its name.
   made.name = made.life == 0 ? fence_name(site.name(), pass.token)
-                             : long_fence_name(site.name(), pass.token, pass.generation);
+                             : long_fence_name(site.name(), pass.token, line_of(pass));
   keep_out_of_git(os::parent_of(site.path()));  // before it is there
   auto number = site.make(made.name, fence_text(made), pass);
   if (!number) return number.error();
@@ -155,7 +158,7 @@ Result<bool> rules(const Site& site, const SealRequest& request,
 std::string own_fence_in(const std::vector<BesideName>& names, const std::string& artifact,
                          const Pass& pass) {
   std::string found;
-  const std::string long_name = long_fence_name(artifact, pass.token, pass.generation);
+  const std::string long_name = long_fence_name(artifact, pass.token, line_of(pass));
   for (const BesideName& one : names) {
     if (one.name == long_name) return long_name;
     if (one.kind == Beside::Fence && one.token == pass.token && one.rest.empty()) found = one.name;
@@ -180,8 +183,7 @@ Result<std::optional<StandingFence>> ruling(const Survey& survey) {
 }
 
 bool own(const StandingFence& fence, const Pass& pass) {
-  return fence.fence.generation == pass.generation &&
-         fence.fence.resource == pass.resource.text() && fence.fence.token == pass.token;
+  return of_line(fence, pass) && fence.fence.token == pass.token;
 }
 
 Result<SealAnswer> seal_site(Site& site, const SealRequest& request, api::Fences* fences) {
@@ -257,11 +259,11 @@ Status not_missing(const Site& site) {
 
 Result<SealAnswer> sealed_for_writing(Site& site, const Pass& pass, api::Fences* fences) {
   if (pass.token.issued()) {
-    const std::string& generation = pass.generation.hex();
+    const std::string line = line_of(pass).hex();
     for (const BesideName& mine :
          {BesideName{fence_name(site.name(), pass.token), Beside::Fence, pass.token, {}},
-          BesideName{long_fence_name(site.name(), pass.token, pass.generation), Beside::Fence,
-                     pass.token, generation}}) {
+          BesideName{long_fence_name(site.name(), pass.token, line_of(pass)), Beside::Fence,
+                     pass.token, line}}) {
       auto fence = site.read_fence(mine);
       // A revocation's is judged below.
       if (fence && own(*fence, pass) && !fence->fence.nobodys) {

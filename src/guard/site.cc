@@ -219,7 +219,7 @@ Result<std::optional<UsedMark>> Site::read_used(const Pass& pass) const {
 }
 
 Result<int> Site::make(const std::string& name, const std::string& text, const Pass& pass) {
-  const std::string unnamed = fresh_name(name_, Beside::Seal, pass.token, pass.generation, random_);
+  const std::string unnamed = fresh_name(name_, Beside::Seal, pass.token, line_of(pass), random_);
   os::Fd file;
   // Whoever may write the artifact must be able to read its fences, also where it may not read it.
   const unsigned mode = facts_ ? (facts_->mode & 0666U) | 0400U : 0666U;
@@ -239,7 +239,7 @@ Result<int> Site::make(const std::string& name, const std::string& text, const P
 }
 
 std::string Site::stage_name(const Pass& pass) {
-  return fresh_name(name_, Beside::Stage, pass.token, pass.generation, random_);
+  return fresh_name(name_, Beside::Stage, pass.token, line_of(pass), random_);
 }
 
 Status Site::discard(const BesideName& one) {

@@ -113,6 +113,9 @@ Result<std::optional<StandingFence>> ruling(const Survey& survey);
 
 // Whether the fence is this very pass's.
 bool own(const StandingFence& fence, const Pass& pass);
+inline Generation line_of(const Pass& pass) {
+  return line_of(pass.generation, pass.resource.text());
+}
 
 // Raises the fence and removes what lower tokens have staged; the whole of `seal`.
 Result<SealAnswer> seal_site(Site& site, const SealRequest& request, api::Fences* fences);

@@ -196,6 +196,78 @@ TEST(Seal, AnAdoptionTakesAFenceFromAnotherResource) {
   EXPECT_NE(fence(stint, "admit:x").find("token 2 of 'r'"), std::string::npos);
 }
 
+// A fence that is bound to r1 is moved to r2, and to a third, whatever their numbers.
+// EVIDENCE-OF: G5
+TEST(Seal, AnOperatorMovesAFenceToTheHoldersTokenOrToAFreshOne) {
+  const Stint stint;
+  const std::string page = cat("file:", stint.dir().file("page"));
+  for (const std::string& target : {std::string("admit:x"), page}) {
+    const auto adopt = [&](const std::string& resource) {
+      return stint({"seal", target, "--resource", resource, "--adopt", "--why", "moved"});
+    };
+    const std::string held = cat("held", target.size());
+    const std::string idle = cat("idle", target.size());
+    for (int i = 0; i < 3; ++i) {
+      ASSERT_EQ(stint({"run", "r1", "--seal", target, "--", "true"}).exit_code, 0);
+    }
+    ASSERT_EQ(stint({"acquire", held}).out, "1\n");
+    const Finished plain = stint({"seal", target, "--resource", held, "--token", "1"});
+    EXPECT_EQ(plain.exit_code, 13) << plain.err;
+    const Finished moved = adopt(held);
+    ASSERT_EQ(moved.exit_code, 0) << moved.err;
+    EXPECT_EQ(stint.lease(held, "token"), "1") << "its holder writes on";
+    EXPECT_EQ(stint({"seal", target, "--resource", held, "--token", "1"}).exit_code, 0);
+    EXPECT_EQ(stint.events({"target_adopted", "\"from\":\"r1\"", target}), 1);
+    const Finished former = stint({"run", "r1", "--", "true"});
+    EXPECT_EQ(former.exit_code, 0) << "it is no longer r1's to seal: " << former.err;
+    EXPECT_EQ(stint({"run", "r1", "--seal", target, "--", "true"}).exit_code, 13);
+    // Nobody holds the third.
+    ASSERT_EQ(stint({"run", idle, "--", "true"}).exit_code, 0);
+    const Finished again = adopt(idle);
+    ASSERT_EQ(again.exit_code, 0) << again.err;
+    EXPECT_EQ(stint.lease(idle, "token"), "2") << "a fresh one";
+    EXPECT_EQ(stint({"seal", target, "--resource", idle, "--token", "1"}).exit_code, 13);
+    EXPECT_EQ(stint({"seal", target, "--resource", held, "--token", "1"}).exit_code, 13);
+    EXPECT_EQ(stint({"run", idle, "--seal", target, "--", "true"}).exit_code, 0);
+    ASSERT_EQ(stint({"release", held, "--token", "1"}).exit_code, 0);
+  }
+  const Finished never = stint({"seal", "admit:x", "--resource", "new", "--adopt", "--why", "w"});
+  EXPECT_EQ(never.exit_code, 2) << never.err;
+}
+
+TEST(Seal, AProxysFenceThatAnotherResourceOccupiesIsTakenBack) {
+  const Stint stint;
+  const std::string name = "http://127.0.0.1:9#site";
+  ASSERT_EQ(stint({"run", "site", "--", "true"}).exit_code, 0);
+  ASSERT_EQ(stint({"acquire", "squatter"}).out, "1\n");
+  os::SystemClock clock;
+  os::SystemRandom random;
+  const auto opened =
+      app::Opened::open({.url = app::parse_store_url(cat("sqlite:", stint.database())).value(),
+                         .state_directory = "",
+                         .may_create = false},
+                        clock, random)
+          .value();
+  core::Offer offer;
+  offer.generation = opened->leases().generation();
+  offer.resource = "squatter";
+  offer.token = Token(1);
+  for (const char* kind : {"proxy:", "proxy-passed:"}) {
+    ASSERT_EQ(opened->fences().seal(kind + name, offer)->verdict, core::Verdict::Admitted);
+  }
+  const auto adopt = [&](const std::string& resource) {
+    return stint({"seal", cat("proxy:", name), "--resource", resource, "--adopt", "--why", "w"});
+  };
+  EXPECT_EQ(adopt("squatter").exit_code, 2) << "it is the site's";
+  const Finished taken = adopt("site");
+  EXPECT_EQ(taken.exit_code, 0) << taken.err;
+  for (const char* kind : {"proxy:", "proxy-passed:"}) {
+    EXPECT_EQ((*opened->fences().fence(kind + name))->resource, "site");
+  }
+  EXPECT_TRUE(opened->fences().sealed(ResourceName::parse("site").value())->empty());
+  EXPECT_NE(fence(stint, cat("proxy:", name)).find("of 'site'"), std::string::npos);
+}
+
 // What has been sealed stays a duty, whoever took the target meanwhile.
 TEST(RunSeal, WhatWasSealedAndRefusesNowStopsEveryRun) {
   const Stint stint;

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <thread>
 
+#include "guard/fence_file.h"
 #include "tests/guard/site_fixture.h"
 
 namespace stint::test {
@@ -51,7 +52,8 @@ TEST_F(GuardDirectory, PublishesANewAndAnExistingDirectory) {
 
 TEST_F(GuardDirectory, ALowerTokenIsStaleAndItsStageGoes) {
   fences.issue(2);
-  const std::string stage = dir.file(".site.stage.1." + generation_number(0).hex());
+  const std::string stage =
+      dir.file(".site.stage.1." + guard::line_of(generation_number(0), "r").hex());
   fs::create_directories(stage + "/x/y");
   write_text(stage + "/x/y/z", "stale");
   ASSERT_TRUE(done(guard::seal_directory(path, seal_with(pass_with(2)), &fences)));

@@ -217,7 +217,8 @@ TEST_F(GuardFile, ADescendantGoesOnWithoutAdoption) {
       guard::write_file({.path = path, .body = "twelve"}, pass_with(12, 1), &fences);
   EXPECT_TRUE(done(answer)) << told(answer);
   EXPECT_EQ(kept_in(dir.path()),
-            std::vector<std::string>{cat(".page.fence.12.", generation_number(1).hex())});
+            std::vector<std::string>{
+                cat(".page.fence.12.", guard::line_of(generation_number(1), "r").hex())});
   // The former life's own token is refused, though its fence had the same form of number.
   fences.generation = generation_number(0);
   EXPECT_EQ(verdict_of(write(12, "x")), core::Verdict::Foreign);
@@ -231,7 +232,9 @@ TEST_F(GuardFile, AnOperatorAdoptsOverAHigherOrEqualForeignFence) {
     path = dir.file(cat("page", token));
     fences.issue(9);
     ASSERT_TRUE(done(write(9, was)));
-    write_text(dir.file(cat(".page", token, ".stage.9.", generation_number(0).hex())), "zombie");
+    write_text(
+        dir.file(cat(".page", token, ".stage.9.", guard::line_of(generation_number(0), "r").hex())),
+        "zombie");
     fences.generation = generation_number(1);
     fences.issue(token);
     auto request = seal_with(pass_with(token, 1));
@@ -241,7 +244,8 @@ TEST_F(GuardFile, AnOperatorAdoptsOverAHigherOrEqualForeignFence) {
     ASSERT_TRUE(done(sealed)) << told(sealed);
     const auto left = kept_in(dir.path(), cat("page", token));
     ASSERT_EQ(left.size(), 1U);
-    EXPECT_EQ(left[0], cat(".page", token, ".fence.", token, ".", generation_number(1).hex()));
+    EXPECT_EQ(left[0], cat(".page", token, ".fence.", token, ".",
+                           guard::line_of(generation_number(1), "r").hex()));
     const auto written =
         guard::write_file({.path = path, .body = "new"}, pass_with(token, 1), nullptr);
     EXPECT_TRUE(done(written)) << told(written);
@@ -256,6 +260,44 @@ TEST_F(GuardFile, AnOperatorAdoptsOverAHigherOrEqualForeignFence) {
     EXPECT_TRUE(done(again)) << told(again);
     EXPECT_EQ(content(), "newer");
     EXPECT_FALSE(fs::exists(dir.file(cat(".page", token, ".fence.11"))));
+  }
+}
+
+// Tokens of two resources do not compare: whichever is the higher, and where they are equal.
+// EVIDENCE-OF: G5
+TEST_F(GuardFile, AnOperatorMovesAFileToAnotherResourceAndBack) {
+  const auto pass_of = [&](const std::string& resource, std::uint64_t token) {
+    guard::Pass pass = pass_with(token, 0);
+    pass.resource = ResourceName::parse(resource).value();
+    return pass;
+  };
+  const auto write_as = [&](const std::string& resource, std::uint64_t token) {
+    return guard::write_file({.path = path, .body = cat(resource, token)}, pass_of(resource, token),
+                             &fences);
+  };
+  fences.issue(9);
+  ASSERT_TRUE(done(write_as("r", 9)));
+  std::string holder = "r";
+  std::uint64_t at = 9;
+  for (const auto& [resource, token] : std::vector<std::pair<std::string, std::uint64_t>>{
+           {"s", 3}, {"r", 9}, {"s", 9}, {"r", 12}}) {
+    const std::string stage =
+        cat(".page.stage.", at, ".",
+            guard::line_of(generation_number(0), holder).hex().substr(0, 16), std::string(16, 'a'));
+    write_text(dir.file(stage), "a frozen writer's");
+    fences.issue(token);
+    auto request = seal_with(pass_of(resource, token));
+    EXPECT_EQ(verdict_of(guard::seal_file(path, request, &fences)), core::Verdict::Foreign);
+    request.adopt = guard::SealRequest::Adoption{"moved", "ops"};
+    const auto moved = guard::seal_file(path, request, &fences);
+    ASSERT_TRUE(done(moved)) << told(moved);
+    EXPECT_FALSE(fs::exists(dir.file(stage))) << "the frozen writer's rename finds nothing";
+    EXPECT_EQ(verdict_of(write_as(holder, at)), core::Verdict::Foreign) << holder << at;
+    ASSERT_TRUE(done(write_as(resource, token)));
+    EXPECT_EQ(content(), cat(resource, token));
+    EXPECT_EQ(kept_in(dir.path(), "page").size(), 1U);
+    holder = resource;
+    at = token;
   }
 }
 

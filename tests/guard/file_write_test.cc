@@ -275,8 +275,8 @@ TEST_F(GuardFile, ABodyFromADescriptor) {
 TEST_F(GuardFile, TheNextSealRemovesWhatTheDeadLeft) {
   fences.issue(3);
   ASSERT_TRUE(done(seal(3)));
-  const std::string ours = generation_number(0).hex();
-  const std::string others = generation_number(4).hex();
+  const std::string ours = guard::line_of(generation_number(0), "r").hex();
+  const std::string others = guard::line_of(generation_number(4), "r").hex();
   for (const std::string& name : {".page.stage.2." + ours, ".page.seal.2." + ours,
                                   ".page.used.2." + ours, ".page.stage.8." + others}) {
     write_text(dir.file(name), "x");
@@ -293,7 +293,8 @@ TEST_F(GuardFile, TheNextSealRemovesWhatTheDeadLeft) {
 // A tree that was staged when the artifact was still to be a directory.
 TEST_F(GuardFile, ATreeThatTheDeadLeftIsNotInTheWayOfAFile) {
   fences.issue(2);
-  const std::string tree = dir.file(".page.stage.1." + generation_number(0).hex());
+  const std::string tree =
+      dir.file(".page.stage.1." + guard::line_of(generation_number(0), "r").hex());
   fs::create_directories(tree + "/sub");
   write_text(tree + "/sub/a", "x");
   EXPECT_EQ(told(seal(2)), "done");
@@ -306,7 +307,7 @@ TEST_F(GuardFile, ATreeThatTheDeadLeftIsNotInTheWayOfAFile) {
 TEST_F(GuardFile, AWriteFinishesTheSealOfADeadProcess) {
   fences.issue(2);
   ASSERT_TRUE(done(seal(2)));
-  const std::string stage = ".page.stage.1." + generation_number(0).hex();
+  const std::string stage = ".page.stage.1." + guard::line_of(generation_number(0), "r").hex();
   write_text(dir.file(stage), "stale");
   ASSERT_TRUE(done(write(2, "two")));
   EXPECT_FALSE(fs::exists(dir.file(stage)));

@@ -9,6 +9,7 @@
 
 #include <cstdio>
 
+#include "guard/fence_file.h"
 #include "tests/fault/lease_sweep.h"
 #include "tests/guard/site_fixture.h"
 
@@ -66,7 +67,8 @@ class FilePlay : public Play {
     if (kind_ == Kind::Again) seal(kA);
     if (kind_ == Kind::AfterAnother || kind_ == Kind::Seal) {
       seal(kA - 1);
-      write_text(dir.file("w/.page.stage.2." + generation_number(0).hex()), "dead");
+      write_text(dir.file("w/.page.stage.2." + guard::line_of(generation_number(0), "r").hex()),
+                 "dead");
     }
   }
   std::string state() const override { return read_text(path()); }
@@ -111,7 +113,8 @@ class TreePlay : public Play {
     fences.issue(kA - 1);
     EXPECT_TRUE(done(guard::seal_directory(path(), seal_with(pass_with(kA - 1)), &fences)));
     if (kind_ == Kind::Seal) {
-      fs::copy(dir.file("old"), dir.file("w/.site.stage.2." + generation_number(0).hex()),
+      fs::copy(dir.file("old"),
+               dir.file("w/.site.stage.2." + guard::line_of(generation_number(0), "r").hex()),
                fs::copy_options::recursive);
     }
   }
@@ -288,7 +291,8 @@ TEST(GuardSweep, AZombieWhoseTreeIsBeingRemovedPublishesAllOfItOrNothing) {
   SKIP_WITHOUT_STRACE();
   TreePlay play(TreePlay::Kind::Seal);
   const std::string site = play.dir.file("w/site");
-  const std::string stage = play.dir.file("w/.site.stage.2." + generation_number(0).hex());
+  const std::string stage =
+      play.dir.file("w/.site.stage.2." + guard::line_of(generation_number(0), "r").hex());
   int landed = 0;
   SweepPlan plan{.command = {.argv = play.words()}, .from = play.dir.path()};
   plan.syscalls = {"unlink", "unlinkat", "rename", "renameat", "renameat2", "getdents64", "fsync"};
