@@ -66,6 +66,36 @@ class Forging(TestCase):
                           os.path.abspath(STINT), store=self.server.url, key=key)
         self.assertEqual(self.remembered('plant/run'), [f'dir:{there}/d', f'file:{there}/a', f'file:{there}/b'])
 
+    def test_who_may_acquire_may_forget_and_is_on_record_with_the_reason(self):
+        offer = self.offer(self.ann.acquire('plant/forget').json)
+        self.ann.post('/v1/fences/remember', {'targets': ['file:/typo'], 'offer': offer})
+        asked = {'resource': 'plant/forget', 'target': 'file:/typo', 'why': 'a typo', 'by': 'root'}
+        for other in (self.reader, self.guard, self.small):
+            self.assertEqual(other.post('/v1/fences/forget', asked).status, 403)
+        self.assertEqual(self.bob.post('/v1/fences/forget', {**asked, 'why': 'two\nlines'}).status, 400)
+        self.assertEqual(self.bob.post('/v1/fences/forget', asked).status, 200)
+        self.assertEqual(self.bob.post('/v1/fences/forget', asked).status, 200, 'again')
+        self.assertEqual(self.remembered('plant/forget'), [])
+        events = self.root.get('/v1/events?prefix=plant/forget&limit=1000').json['events']
+        told = [one for one in events if one['kind'] == 'target_forgotten']
+        self.assertEqual([(one['by'], one['why'], one['target']) for one in told], [('bob/root', 'a typo', 'file:/typo')])
+
+    def test_targets_that_are_gone_stop_nobody_through_the_server(self):
+        there, key = f'{self.server.dir}/gone', self.keys['ann']
+        os.makedirs(there, exist_ok=True)
+        run = lambda *words: self.server.stint('run', 'plant/gone', *words, store=self.server.url, key=key)
+        run('--seal', f'file:{there}/page', '--', 'rm', '-r', there)
+        word = self.root.get('/v1/fences/word?resource=plant/gone').json['targets'][0]
+        self.assertEqual((word['sealed'], word['token'], word['first_token']), (True, 1, 1))
+        self.assertLess(abs(word['at_ms'] / 1000 - time.time()), 60)
+        run('--', 'mkdir', there)
+        run('--', 'true')
+        run('--or', 'plant/other', '--seal', 'plant/other=admit:x', '--', 'true')
+        kinds = [one['kind'] for one in self.root.get('/v1/events?prefix=plant/gone&limit=1000').json['events']]
+        self.assertIn('target_absent', kinds)
+        self.assertIn('fence_made_anew', kinds)
+        self.assertTrue(os.path.exists(f'{there}/.page.fence.4'))
+
     # Regression: an admin key of one team could revoke every key, take any name, and list all.
     def test_an_admin_with_prefixes_has_to_do_with_keys_within_them(self):
         mine = {'name': 'a-worker', 'allow': ['read'], 'prefixes': ['team-a/x']}
