@@ -8,7 +8,7 @@ SECONDS_EACH ?= 20
 comma := ,
 CMAKE_FLAGS = -G Ninja -DSAN=$(SAN) -DCMAKE_INSTALL_PREFIX=$(PREFIX)
 
-.PHONY: demo test build install setup bench soak crash machines sim mutants fuzz check format clean
+.PHONY: demo test build install setup bench soak crash sandboxes machines sim mutants fuzz check format clean
 
 demo: build
 	@tools/demo.sh $(BUILD)/stint
@@ -21,7 +21,7 @@ test: $(BUILD)/.set-up-tests
 	@cmake -S . -B $(BUILD) $(CMAKE_FLAGS) -DBUILD_TESTING=ON >/dev/null
 	@tools/timed build cmake --build $(BUILD) -j $(JOBS)
 	@GTEST_BRIEF=1 tools/timed tests ctest --test-dir $(BUILD) --output-on-failure --no-tests=error -j 2 \
-	  $(if $(SAN),-L 'unit|conformance|sim|history|server',-LE 'bench|soak')
+	  $(if $(SAN),-L 'unit|conformance|sim|history|server',-LE 'bench|soak|sandbox')
 
 install: build
 	DESTDIR=$(DESTDIR) cmake --install $(BUILD) --prefix $(PREFIX)
@@ -35,6 +35,12 @@ soak crash sim: $(BUILD)/.set-up-tests
 	@cmake -S . -B $(BUILD) $(CMAKE_FLAGS) -DBUILD_TESTING=ON >/dev/null
 	@cmake --build $(BUILD) -j $(JOBS) $(if $(filter sim,$@),--target sim) 1>&2
 	@tools/$@.sh $(BUILD) $(SEEDS)
+
+# `run` in every kind of sandbox: without pidfd, without /proc, with another's, in a chroot, under bubblewrap ...
+sandboxes: $(BUILD)/.set-up-tests
+	@cmake -S . -B $(BUILD) $(CMAKE_FLAGS) -DBUILD_TESTING=ON >/dev/null
+	@cmake --build $(BUILD) -j $(JOBS) --target sandbox_tests 1>&2
+	@tools/timed sandboxes tools/sandboxes.sh $(BUILD)
 
 # Whole machines in qemu: clocks that are set, NFS, power cuts. PLAYS="clock nfs power": some of them.
 machines: $(BUILD)/.set-up-tests

@@ -5,7 +5,7 @@ build="g++ cmake ninja-build ccache libsqlite3-dev libboost-json1.81-dev libexpe
   libpq-dev libssl-dev libcurl4-openssl-dev"
 tests="libgtest-dev librapidcheck-dev libbenchmark-dev strace faketime hyperfine sqlite3 util-linux procps
   clang clang-format clang-tidy git python3 pkg-config postgresql-15 pgbouncer redis-server etcd-server etcd-client
-  curl openssl iproute2 nftables tzdata tmux chromium spin prometheus"
+  curl openssl iproute2 nftables tzdata tmux chromium spin prometheus bubblewrap"
 bench="nginx-light wrk"
 fuzz="lld"
 machines="qemu-system-x86 python3 e2fsprogs"

@@ -76,7 +76,12 @@ struct Order {
 // An open store.
 //
 // A handle: Holders keep what they need of it, so it may be gone before they are.
-// Thread safety: any thread, all at once. Not across fork(): open anew in the child.
+// Thread safety: any thread, all at once.
+//
+// In a child of fork() it is of no use, nor are its Holders: the connections, locks and threads are
+// the parent's. There every verb answers Invalid, holding() is false, lost() says why, and the
+// destructors release and close nothing. Open anew in the child; a sqlite: store only if the parent
+// had none open at the fork(), since SQLite cannot tell the locks of the two apart (Unavailable).
 class Client {
  public:
   // Opens, and by default creates. Reads the environment once: not beside a setenv() elsewhere.

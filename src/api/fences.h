@@ -27,7 +27,8 @@ constexpr std::size_t kMostActNameBytes = 512;
 constexpr std::size_t kMostKeyBytes = 256;
 
 // The target whose fence `stint admit NAME` raises.
-inline std::string admit_target(const std::string& name) { return "admit:" + name; }
+constexpr const char* kAdmitScheme = "admit:";
+inline std::string admit_target(const std::string& name) { return kAdmitScheme + name; }
 
 // One target that is remembered for a resource.
 struct SealedTarget {

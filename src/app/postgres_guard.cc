@@ -109,6 +109,13 @@ std::vector<guard::CheckLine> check_lines(const guard::PostgresState& state,
     out.push_back(
         {Level::Ok, cat("the table ", one.table, " needs a token of ", quoted(one.resource))});
   }
+  if (!state.tables.empty() && !state.follows) {
+    out.push_back(
+        {Level::Warn,
+         "a table that becomes a part of a protected one is not protected by itself: only "
+         "a superuser's stint guard install makes an event trigger; protect again after "
+         "each"});
+  }
   for (const std::string& problem : state.problems) out.push_back({Level::Fail, problem});
   return out;
 }

@@ -2,8 +2,10 @@
 #include "app/doctor.h"
 
 #include <array>
+#include <functional>
 
 #include "api/json.h"
+#include "app/here.h"
 #include "app/opened.h"
 #include "base/text.h"
 #include "cli/commands.h"
@@ -67,34 +69,60 @@ int contend(Session& session, const std::string& contest) {
   return kDone;
 }
 
-int examine(Session& session) {
-  auto options = store_options(session);
-  if (!options) return session.fail(options.error());
-  std::vector<std::vector<api::JsonField>> rows;
-  bool safe = true;
-  const auto tell = [&](const Finding& finding) {
-    safe = safe && finding.level != Finding::Level::Fail;
+// Tells findings line by line, or gathers them for --json.
+class Telling {
+ public:
+  explicit Telling(Session& session) : session_(session) {}
+
+  void operator()(const Finding& finding) {
+    safe_ = safe_ && finding.level != Finding::Level::Fail;
     const std::string level(probe::word(finding.level));
-    if (session.json()) {
-      rows.push_back({{"check", finding.check}, {"level", level}, {"text", finding.text}});
+    if (session_.json()) {
+      rows_.push_back({{"check", finding.check}, {"level", level}, {"text", finding.text}});
       return;
     }
-    const std::string shown = finding.level == Finding::Level::Ok ? level : session.strong(level);
-    session.print(
+    const std::string shown = finding.level == Finding::Level::Ok ? level : session_.strong(level);
+    session_.print(
         cat(shown, std::string(5 - level.size(), ' '), finding.check,
             std::string(std::max<std::size_t>(12, finding.check.size()) - finding.check.size() + 1,
                         ' '),
             printable(finding.text)));
     std::fflush(stdout);
-  };
+  }
+  bool safe() const { return safe_; }
+  void end() {
+    if (session_.json()) session_.print(api::to_json(rows_));
+  }
+
+ private:
+  Session& session_;
+  std::vector<std::vector<api::JsonField>> rows_;
+  bool safe_ = true;
+};
+
+int examine(Session& session) {
+  auto options = store_options(session);
+  if (!options) return session.fail(options.error());
+  Telling telling(session);
   session.say(cat("examining ", options->url.printable, "; this takes a few seconds"));
-  const auto done =
-      app::examine_store(*options, session.environment(), session.clock(), session.random(), tell);
-  if (session.json() && done) session.print(api::to_json(rows));
+  const auto done = app::examine_store(*options, session.environment(), session.clock(),
+                                       session.random(), std::ref(telling));
   if (!done) return session.fail(done.error());
-  if (safe) session.say("this store can carry leases");
-  if (!safe) session.warn("this store is NOT safe for leases: see the lines that say fail");
-  return safe ? kDone : kFailed;
+  telling.end();
+  if (telling.safe()) session.say("this store can carry leases");
+  if (!telling.safe()) {
+    session.warn("this store is NOT safe for leases: see the lines that say fail");
+  }
+  return telling.safe() ? kDone : kFailed;
+}
+
+int examine_sandbox(Session& session) {
+  auto settings = session.settings();
+  if (!settings) return session.fail(settings.error());
+  Telling telling(session);
+  app::examine_here((*settings)->state_directory, std::ref(telling));
+  telling.end();
+  return telling.safe() ? kDone : kFailed;
 }
 
 int doctor_command(Session& session) {
@@ -107,24 +135,26 @@ int doctor_command(Session& session) {
       return session.fail(invalid(cat(option, " goes with --accept-restored")));
     }
   }
-  return examine(session);
+  return session.words().has("--here") ? examine_sandbox(session) : examine(session);
 }
 
-constexpr std::array<Option, 4> kDoctorOptions = {{
+constexpr std::array<Option, 5> kDoctorOptions = {{
+    {"--here", "", "no store: what this sandbox offers to runs and to stores on files"},
     {"--accept-restored", "", "an operator's word: use this restored or copied store"},
     {"--why", "TEXT", "the reason, for the record"},
     {"--by", "WHO", "who says so (default: the user's name)"},
     {"--past", "N", "raise the floor at least to this token"},
 }};
-constexpr std::array<std::string_view, 3> kDoctorExamples = {
-    "stint doctor", "stint doctor --store postgres://agents@db.example/stint",
+constexpr std::array<std::string_view, 4> kDoctorExamples = {
+    "stint doctor", "stint doctor --here",
+    "stint doctor --store postgres://agents@db.example/stint",
     "stint doctor --accept-restored --why 'restored the backup of Monday'"};
 
 }  // namespace
 
 const Command kDoctor = {
     .name = "doctor",
-    .operands = "[--accept-restored --why TEXT]",
+    .operands = "[--here | --accept-restored --why TEXT]",
     .summary = "try whether a store can carry leases; accept a restored one",
     .details =
         "Tries the store with records of its own, which it removes again: whether a commit is "
@@ -134,6 +164,10 @@ const Command kDoctor = {
         "server's "
         "address the server does it, with threads (needs 'admin', or 'operate' without a "
         "prefix).\n\n"
+        "--here looks at no store, but at the sandbox: whether /proc, a cgroup, pidfds and a "
+        "subreaper are to be had (what a run ends its tree with), which clock it has, and whether "
+        "locks hold on the file systems of the state directory and of this folder. warn: something "
+        "weaker is used instead. fail: a run cannot see its tree.\n\n"
         "A store that went back in time is refused wherever anybody remembers it. When a person "
         "has looked at it and wants it used, --accept-restored gives it a new generation that "
         "descends from the old one, and raises the floor above every token that can have been "

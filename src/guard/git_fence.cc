@@ -148,6 +148,26 @@ std::string fence_ref(std::string_view prefix, const ResourceName& resource) {
   return cat(prefix, name);
 }
 
+std::optional<ResourceName> resource_of_fence_ref(std::string_view prefix, std::string_view ref) {
+  if (!ref.starts_with(prefix)) return std::nullopt;
+  std::string text;
+  for (std::size_t i = prefix.size(); i < ref.size(); ++i) {
+    if (ref[i] != '%') {
+      text += ref[i];
+      continue;
+    }
+    std::string digits(ref.substr(i + 1, 2));
+    for (char& c : digits) c = c >= 'A' && c <= 'F' ? static_cast<char>(c + 32) : c;
+    const auto byte = from_hex(digits);
+    if (!byte || byte->size() != 1) return std::nullopt;
+    text += *byte;
+    i += 2;
+  }
+  auto resource = ResourceName::parse(text);
+  if (!resource || fence_ref(prefix, *resource) != ref) return std::nullopt;
+  return *resource;
+}
+
 Status check_fence_prefix(std::string_view prefix) {
   const bool shaped =
       prefix.starts_with("refs/") && prefix.ends_with("/") && prefix.size() > 6 &&

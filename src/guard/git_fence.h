@@ -59,6 +59,8 @@ Result<CommitText> parse_fence_commit(std::string_view raw);
 // The ref of a resource's fence: `prefix` and the name, encoded one-to-one into one valid part of a
 // ref name, also on file systems that take capital letters for small ones.
 std::string fence_ref(std::string_view prefix, const ResourceName& resource);
+// The resource of that ref; empty: it is none of ours, or the name is too long to be had back.
+std::optional<ResourceName> resource_of_fence_ref(std::string_view prefix, std::string_view ref);
 
 constexpr std::string_view kFencePrefix = "refs/stint/fence/";
 // A fence must stand behind the branches in the order of names: git's file storage puts refs in

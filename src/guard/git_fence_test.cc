@@ -101,9 +101,15 @@ TEST(FenceRef, IsValidAndDifferentForEachResource) {
     EXPECT_LT(last.size(), 250U);
     EXPECT_EQ(last.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-_%ABCDEF"), last.npos)
         << ref;
+    const auto back = resource_of_fence_ref(kFencePrefix, ref);
+    EXPECT_EQ(back ? back->text() : "", ref.find("%_") == ref.npos ? name : "");
   }
   EXPECT_EQ(fence_ref(kFencePrefix, ResourceName::parse("blog-repo").value()),
             "refs/stint/fence/blog-repo");
+  for (const char* none : {"refs/stint/fence/", "refs/stint/fence/A", "refs/stint/fence/%4",
+                           "refs/stint/fence/%61", "refs/heads/a", "refs/stint/fence/%zz"}) {
+    EXPECT_FALSE(resource_of_fence_ref(kFencePrefix, none)) << none;
+  }
 }
 
 TEST(FencePrefix, MustStandBehindTheBranches) {

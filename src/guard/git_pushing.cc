@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "guard/git_others.h"
 #include "guard/git_sealing.h"
 #include "os/files.h"
 #include "os/pause.h"
@@ -81,8 +82,9 @@ Status Pushing::stand() {
       case Ours::No: break;
     }
   }
-  // Once a fence of ours stood there it may be higher now, and never lower or gone.
-  if (!last_.empty()) {
+  // Once a fence of ours stood there it may be higher now, and never lower. If it is gone, only the
+  // store can tell whether it is ours to make anew, and not while a push of ours may still land.
+  if (!last_.empty() && (unsure_ || !standing_.oid.empty())) {
     const bool higher = standing_.fence && standing_.fence->fence.token > push_.pass.token;
     if (!higher) return fault("its fence went back or is gone since this run's last push");
   }
@@ -164,6 +166,11 @@ Status Pushing::remember(api::Fences& fences, Refused why) {
     anew_ = is_present_holder(*word, push_.pass);
     if (!anew_) return not_missing();
   }
+  auto others =
+      refused_as_others(remote_.git(), remote_.place().url, out_.target, push_.pass, fences);
+  if (!others) return others.error();
+  refused_ = std::move(*others);
+  if (refused_) return {};
   if (sealed || push_.dry_run) return {};
   first_ = to_tell_.empty();
   if (first_) to_tell_.push_back(out_.target);

@@ -4,6 +4,7 @@
 #include "guard/git_commit_fence.h"
 #include "guard/git_guard.h"
 #include "guard/git_hidden.h"
+#include "guard/git_others.h"
 #include "guard/git_probe.h"
 #include "os/pause.h"
 #include "os/random.h"
@@ -201,6 +202,12 @@ Result<SealAnswer> seal_git(const std::string& words, const SealRequest& request
     return seal_by_commit(from->git.within(kSealWithin),
                           {target->remote, from->url, target->branch, target->look}, name, request,
                           fences);
+  }
+  if (fences != nullptr && !request.by_order && !request.adopt) {
+    auto others =
+        refused_as_others(from->git.within(kSealWithin), from->url, name, request.pass, *fences);
+    if (!others) return others.error();
+    if (*others) return SealAnswer(std::move(**others));
   }
   const GitRemote at(from->git.within(kSealWithin),
                      {.remote = target->remote,

@@ -5,7 +5,6 @@
 #include "base/text.h"
 #include "holder/clock_step.h"
 #include "os/errand.h"
-#include "os/sandbox.h"
 
 namespace stint::holder {
 namespace {
@@ -25,7 +24,7 @@ class Run {
         hooks_(hooks) {}
 
   Result<RunAnswer> go() {
-    if (auto seen = look_at_sight(); !seen) return seen.error();
+    if (auto seen = check_sight(request_.unsafe_tree, hooks_.say); !seen) return seen.error();
     while (true) {
       auto answer = once();
       if (!answer || !request_.restart || !lost(answer->end.how)) return answer;
@@ -35,27 +34,6 @@ class Run {
   }
 
  private:
-  // Before any lease is taken.
-  Status look_at_sight() {
-    switch (os::sight_of_trees()) {
-      case os::Sight::Whole: return {};
-      case os::Sight::Top:
-        hooks_.say(
-            "/proc does not show our processes: the work is ended from its first process down, and "
-            "what detaches itself gets no SIGTERM before its SIGKILL");
-        return {};
-      case os::Sight::None: break;
-    }
-    constexpr std::string_view kWhy =
-        "what the work starts cannot be seen here and could outlive the lease (no /proc of our "
-        "own, no cgroup, no subreaper)";
-    if (!request_.unsafe_tree) {
-      return Error{Code::Failed, cat(kWhy, ": nothing was started; --unsafe-tree goes on")};
-    }
-    hooks_.say(cat(kWhy, ": going on all the same (--unsafe-tree)"));
-    return {};
-  }
-
   static bool lost(RunEnd::How how) {
     return how == RunEnd::How::Lost || how == RunEnd::How::Overdue;
   }

@@ -9,6 +9,7 @@
 #include "os/clock.h"
 #include "os/errand.h"
 #include "os/pause.h"
+#include "os/sandbox.h"
 
 namespace stint::holder {
 namespace {
@@ -25,6 +26,24 @@ constexpr Millis kKillPatience{5000};
 constexpr Millis kLongestLostGrace{1000};
 
 }  // namespace
+
+Status check_sight(bool unsafe_tree, const std::function<void(const std::string&)>& say) {
+  const os::Sight sight = os::sight_of_trees();
+  if (sight == os::Sight::Whole) return {};
+  if (sight == os::Sight::Top) {
+    say("/proc does not show our processes: the work is ended from its first process down, and "
+        "what detaches itself gets no SIGTERM before its SIGKILL");
+    return {};
+  }
+  constexpr std::string_view kWhy =
+      "what the work starts cannot be seen here and could outlive the lease (no /proc of our own, "
+      "no cgroup, no subreaper)";
+  if (!unsafe_tree) {
+    return Error{Code::Failed, cat(kWhy, ": nothing was started; stint run --unsafe-tree goes on")};
+  }
+  say(cat(kWhy, ": going on all the same (--unsafe-tree)"));
+  return {};
+}
 
 Supervisor::Supervisor(api::Leases& leases, const Clock& clock, os::Signals& signals,
                        Keeper& keeper, const SuperviseRequest& request,

@@ -63,6 +63,10 @@ struct RunEnd {
   Token lost_token;  // of that resource; of the first one if none was named
 };
 
+// Before any lease is taken: whether the work can be ended for certain where we are. `say` is told
+// what is weaker. An error: it cannot, and that was not accepted.   G7
+Status check_sight(bool unsafe_tree, const std::function<void(const std::string&)>& say);
+
 class Supervisor {
  public:
   // All must outlive it. `signals` were blocked before the first thread.

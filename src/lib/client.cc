@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "lib/client_state.h"
 #include "lib/faces.h"
+#include "os/begin.h"
 #include "os/host.h"
 #include "stint/stint.h"
 
@@ -33,14 +34,20 @@ Result<api::OrderRequest> request_for(const Order& order) {
 }  // namespace
 
 Outcome<Client> Client::open(const ClientOptions& options) {
+  // The host may run without them, and the store's files would take their numbers.
+  os::make_standard_descriptors();
   auto settings = settings_for(options.store);
   if (!settings) return settings.error();
   if (!options.owner.empty()) {
     if (auto owner = Owner::parse(options.owner); !owner) return owner.error();
   }
   // Shared with the Holders.
-  auto state = std::make_shared<lib::ClientState>();
+  const std::shared_ptr<lib::ClientState> state(new lib::ClientState,
+                                                lib::end_at_birthplace<lib::ClientState>);
   state->settings = std::move(*settings);
+  if (state->settings.store_url.scheme == "sqlite") {
+    if (auto ok = state->sqlite.begin(); !ok) return ok.error();
+  }
   state->owner = options.owner;
   auto opened = app::Opened::open({.url = state->settings.store_url,
                                    .state_directory = state->settings.state_directory,
@@ -49,10 +56,11 @@ Outcome<Client> Client::open(const ClientOptions& options) {
                                   state->clock, state->random);
   if (!opened) return opened.error();
   state->opened = std::move(*opened);
-  return Client(std::move(state));
+  return Client(state);
 }
 
 Outcome<Lease> Client::get(std::string_view resource) const {
+  if (auto ok = state_->usable(); !ok) return ok.error();
   auto name = ResourceName::parse(resource);
   if (!name) return name.error();
   auto lease = state_->leases().get(*name);
@@ -61,6 +69,7 @@ Outcome<Lease> Client::get(std::string_view resource) const {
 }
 
 Outcome<std::vector<Lease>> Client::list(std::string_view prefix) const {
+  if (auto ok = state_->usable(); !ok) return ok.error();
   auto all = app::all_leases(state_->leases(), std::string(prefix));
   if (!all) return all.error();
   std::vector<Lease> out;
@@ -93,6 +102,7 @@ Outcome<Lease, Lost> sealed(const lib::ClientState& state, const api::OrderReque
 }  // namespace
 
 Outcome<Lease, Lost> Client::revoke(const Order& order) const {
+  if (auto ok = state_->usable(); !ok) return ok.error();
   auto request = request_for(order);
   if (!request) return request.error();
   return sealed(*state_, *request, state_->leases().revoke(*request, core::Reason::Revoked));
@@ -100,6 +110,7 @@ Outcome<Lease, Lost> Client::revoke(const Order& order) const {
 
 Outcome<Lease, Lost> Client::transfer(const Order& order, std::string_view to,
                                       std::chrono::milliseconds ttl) const {
+  if (auto ok = state_->usable(); !ok) return ok.error();
   auto request = request_for(order);
   if (!request) return request.error();
   auto owner = Owner::parse(to);

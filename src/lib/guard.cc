@@ -99,6 +99,7 @@ Outcome<Acted, Refusal> earlier_result(const std::optional<api::Act>& act) {
 Outcome<SealedTarget, Refusal> seal(const Holder& holder, std::string_view target) {
   const lib::Hold& hold = lib::hold_of(holder);
   const lib::ClientState& client = *hold.client();
+  if (auto ok = client.usable(); !ok) return ok.error();
   const Guards guards = app::guards();
   auto found = find_target(guards, target, os::absolute("."));
   if (!found) return found.error();
@@ -128,6 +129,7 @@ Outcome<SealedTarget, Refusal> seal(const Holder& holder, std::string_view targe
 Outcome<WrittenTarget, Refusal> write(const Holder& holder, const WriteOptions& options) {
   const lib::Hold& hold = lib::hold_of(holder);
   const lib::ClientState& client = *hold.client();
+  if (auto ok = client.usable(); !ok) return ok.error();
   const Pass pass = writing_pass(hold, options);
   return outcome_of(client, pass,
                     write_file({.path = options.path,
@@ -141,6 +143,7 @@ Outcome<WrittenTarget, Refusal> write(const Holder& holder, const WriteOptions& 
 Outcome<WrittenTarget, Refusal> publish(const Holder& holder, const PublishOptions& options) {
   const lib::Hold& hold = lib::hold_of(holder);
   const lib::ClientState& client = *hold.client();
+  if (auto ok = client.usable(); !ok) return ok.error();
   const Pass pass = writing_pass(hold, options);
   return outcome_of(
       client, pass,
@@ -151,6 +154,7 @@ Outcome<WrittenTarget, Refusal> publish(const Holder& holder, const PublishOptio
 Outcome<PushedTarget, Refusal> push(const Holder& holder, const PushOptions& options) {
   const lib::Hold& hold = lib::hold_of(holder);
   const lib::ClientState& client = *hold.client();
+  if (auto ok = client.usable(); !ok) return ok.error();
   auto where = where_to_push(Git::in(options.directory), unless_empty(options.remote),
                              unless_empty(options.ref));
   if (!where) return where.error();
@@ -184,6 +188,7 @@ Outcome<Acted, Refusal> admit(const Holder& holder, const ActOptions& options,
                               const std::function<int()>& act) {
   const lib::Hold& hold = lib::hold_of(holder);
   const lib::ClientState& client = *hold.client();
+  if (auto ok = client.usable(); !ok) return ok.error();
   const Pass pass = writing_pass(hold, options);
   const core::Offer offer = offer_of(pass, "");
   api::Act record;

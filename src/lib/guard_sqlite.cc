@@ -64,6 +64,9 @@ SqliteAnswer admit(const SqliteCalls& calls, sqlite3* db, const SqlitePass& give
                    const Client* client) {
   auto pass = pass_of(given);
   if (!pass) return pass.error();
+  if (client != nullptr) {
+    if (auto ok = lib::Inside::state(*client).usable(); !ok) return ok.error();
+  }
   api::Fences* fences = client == nullptr ? nullptr : &lib::Inside::state(*client).opened->fences();
   return answer_of(admit_sqlite(calls_of(calls), db, *pass, given.digest, fences), *pass);
 }
@@ -72,6 +75,7 @@ SqliteAnswer seal(const SqliteCalls& calls, sqlite3* db, const SqlitePass& given
                   const Client& client) {
   auto pass = pass_of(given);
   if (!pass) return pass.error();
+  if (auto ok = lib::Inside::state(client).usable(); !ok) return ok.error();
   api::Fences& fences = lib::Inside::state(client).opened->fences();
   return answer_of(seal_sqlite(calls_of(calls), db, *pass, fences), *pass);
 }

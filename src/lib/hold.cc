@@ -108,6 +108,7 @@ void Hold::note_step() {
 // Both threads wake up together after a suspend: a renewal that is quicker than this look does not
 // move a deadline that has passed (core/holder_policy.h).
 bool Hold::look() {
+  if (!birthplace().here()) return false;
   const holder::KeeperState state = keeper_.state();
   std::optional<Lost> lost;
   {
@@ -152,11 +153,13 @@ void Hold::lose(const Lost& lost) {
 }
 
 Outcome<Lease, Lost> Hold::check() {
+  if (auto ok = client_->usable(); !ok) return ok.error();
   if (const auto lost = look() ? std::nullopt : this->lost()) return *lost;
   return told(client_->leases().check(kept_.grip));
 }
 
 Outcome<Lease, Lost> Hold::progress(const std::string& marker) {
+  if (auto ok = client_->usable(); !ok) return ok.error();
   if (const auto lost = look() ? std::nullopt : this->lost()) return *lost;
   return told(client_->leases().progress(kept_.grip, marker));
 }
@@ -170,6 +173,7 @@ Outcome<Lease, Lost> Hold::told(const Result<api::HoldAnswer>& answer) {
 }
 
 Outcome<Lease, Lost> Hold::release() {
+  if (auto ok = client_->usable(); !ok) return ok.error();
   end();
   {
     const MutexLock lock(mutex_);
@@ -190,11 +194,20 @@ Outcome<Lease, Lost> Hold::release() {
 }
 
 MonoTime Hold::deadline() const {
+  if (!birthplace().here()) return MonoTime();
   const MutexLock lock(mutex_);
   return deadline_;
 }
 
 std::optional<Lost> Hold::lost() const {
+  if (auto ok = client_->usable(); !ok) {
+    Lost lost;
+    lost.cause = Cause::NotHolder;
+    lost.token = kept_.grip.token.number();
+    lost.now.resource = kept_.grip.resource.text();
+    lost.trouble = ok.error().message;
+    return lost;
+  }
   const MutexLock lock(mutex_);
   return lost_;
 }

@@ -7,6 +7,9 @@
 // A KeeperThread renews. A second thread waits in one place for its news, for wake-ups from the
 // store and for the deadline, so that a renewal that hangs delays no stop.
 //
+// In a child of fork() it is of no use: its verbs say so, and do nothing. No lock is taken there,
+// as a thread that is not in the child may have held it.
+//
 // Thread safety: any thread, but end(), release() and the destruction, which are one thread's.
 #pragma once
 
@@ -51,6 +54,7 @@ class Hold {
   std::optional<Lost> lost() const;
 
   const std::shared_ptr<ClientState>& client() const { return client_; }
+  const os::Birthplace& birthplace() const { return client_->born; }
   const AcquireOptions& options() const { return options_; }
   const api::Granted& granted() const { return granted_; }
   const api::Grip& grip() const { return kept_.grip; }

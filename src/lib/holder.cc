@@ -115,6 +115,7 @@ Outcome<Holder, Refused> Holder::acquire(const Client& client, const AcquireOpti
 
 Outcome<Holder, Refused> Holder::acquire(const std::shared_ptr<lib::ClientState>& client,
                                          const AcquireOptions& options) {
+  if (auto ok = client->usable(); !ok) return ok.error();
   auto bid = bid_for(*client, options);
   if (!bid) return bid.error();
   auto bell = os::EventFd::make();
@@ -124,8 +125,9 @@ Outcome<Holder, Refused> Holder::acquire(const std::shared_ptr<lib::ClientState>
   if (const auto* refused = std::get_if<api::Refused>(&*answer)) return lib::face(*refused);
   const auto& taken = std::get<holder::Taken>(*answer);
   // Shared with its own watching thread.
-  const auto hold =
-      std::make_shared<lib::Hold>(client, options, bid->settings, taken, std::move(*bell));
+  const std::shared_ptr<lib::Hold> hold(
+      new lib::Hold(client, options, bid->settings, taken, std::move(*bell)),
+      lib::end_at_birthplace<lib::Hold>);
   Holder holder(hold);
   try {
     if (auto started = lib::Hold::start(hold); !started) {
@@ -177,6 +179,7 @@ Outcome<Lease, Lost> Holder::progress(std::string_view marker) {
 Outcome<Lease, Lost> Holder::release() { return hold_->release(); }
 
 Outcome<Holder, Refused> Holder::reacquire() {
+  if (auto ok = hold_->client()->usable(); !ok) return ok.error();
   if (hold_->look()) {
     return invalid(cat(quoted(resource()), " is still held with token ", token(),
                        ": there is nothing to acquire anew"));

@@ -32,6 +32,12 @@ Result<pid_t> start(const std::vector<std::string>& argv,
                cat("cannot start ", quoted(argv.front()), ": ", std::strerror(error))};
 }
 
+std::string words_of(const std::optional<End>& end) {
+  if (!end) return " ended, and nobody saw how";
+  if (end->signal() != 0) return cat(" was killed by signal ", end->signal());
+  return cat(" ended with code ", end->code());
+}
+
 bool ends(int signal) {
   return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
 }
@@ -68,8 +74,8 @@ Result<CrewEnd> run_crew(const std::vector<std::string>& argv,
       unseen = unseen || !seen.end;
       if (seen.end) end.worst = std::max(end.worst, seen.end->code());
       if (seen.end && seen.end->good()) continue;
-      say(cat("worker ", gone, " ended: ", how_it_ended(seen.end), "; nobody takes its place: ",
-              crew.size(), crew.size() == 1 ? " is left" : " are left"));
+      say(cat("worker ", gone, words_of(seen.end), "; nobody takes its place: ", crew.size(),
+              crew.size() == 1 ? " is left" : " are left"));
     }
     if (crew.empty()) break;
     wait_readable({signals.fd()}, std::nullopt);

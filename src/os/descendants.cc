@@ -31,7 +31,7 @@ struct ProcessInfo {
   std::string name;
 };
 
-// What follows the name in a stat line: its third field is number 0.
+// A field of the rest of a stat line, behind the name: the state is number 0.
 std::uint64_t field(std::string_view rest, std::size_t number) {
   for (; number > 0; --number) rest.remove_prefix(std::min(rest.find(' '), rest.size() - 1) + 1);
   std::uint64_t value = 0;

@@ -23,7 +23,7 @@ bool can_walk();
 // Sends the signal to every living descendant of `root`. Returns how many living ones it saw. Only
 // where can_walk().
 std::size_t signal_descendants(pid_t root, int signal);
-// "4711 (name, state D)" for messages. Only where can_walk().
+// "4711 (name, state D)" for messages. Only where /proc is ours.
 std::string describe_living(pid_t root);
 
 // Our own children, alive or not. All, where /proc is ours; elsewhere at least one, if there are

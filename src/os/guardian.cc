@@ -155,7 +155,7 @@ class Guardian {
       const pid_t pid = ::waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED);
       if (pid == 0 || (pid < 0 && errno != ECHILD)) break;
       if (pid < 0) {
-        // Whose parent dies is nobody's then; only the group still has it.
+        // An orphan is nobody's then; only the group still has it.
         if (!adopts_ && duty_.group != nullptr && duty_.group->populated()) {
           duty_.group->kill_all();
           break;
@@ -209,6 +209,7 @@ class Guardian {
   }
 
   void kill_round() const {
+    page_.asked = 0;  // this is more
     if (duty_.group != nullptr) duty_.group->kill_all();
     signal_work(SIGKILL);
   }
@@ -272,7 +273,7 @@ class Guardian {
   bool alone_ = false;
 };
 
-// Kernels before 5.9, and sandboxes that forbid it, have no close_range(). What lies beyond the
+// Kernels before 5.9, and sandboxes that forbid it, have no close_range(). A number beyond the
 // bound was not opened by us: it is inherited, and the work has it too.
 void close_between(unsigned first, unsigned last) {
   if (::close_range(first, last, 0) == 0) return;

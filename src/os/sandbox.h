@@ -1,4 +1,4 @@
-// What the sandbox that we run in offers to whoever has to see processes and to end them.
+// The sandbox that we run in: what it offers to whoever has to see processes and to end them.
 //
 // Nothing is kept: after a fork it may be another pid namespace. Each fact is asked for where it is
 // needed, and costs what stands beside it.
@@ -12,8 +12,8 @@ enum class Proc {
   Missing,  // nothing is mounted there, or it cannot be read
 };
 
-// One readlink. A foreign /proc that gives us the number that we have here too is taken for ours:
-// enough for words, not for signals.
+// A single readlink. A foreign /proc that gives us the number that we have here too is taken for
+// ours: enough for words, not for signals.
 Proc proc_at_a_glance();
 // The truth: only numbers from a /proc that is `Ours` may be told to the kernel.
 Proc look_at_proc();
@@ -22,8 +22,8 @@ Proc look_at_proc();
 // calls.
 bool pidfd_usable();
 
-// Makes this process a subreaper: orphans below it become its children. One call. It can be had
-// since Linux 3.4, unless somebody forbids it.
+// Makes this process a subreaper: orphans below it become its children. A single call. It can be
+// had since Linux 3.4, unless somebody forbids it.
 bool become_subreaper();
 
 // Makes a cgroup (v2) of our own, and removes it: milliseconds.

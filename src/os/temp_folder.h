@@ -1,10 +1,11 @@
-// A folder for a short while, removed with all that is in it.
+// A folder for a short while, removed with all that is in it; a file that has no name.
 #pragma once
 
 #include <string>
 #include <utility>
 
 #include "base/result.h"
+#include "os/fd.h"
 
 namespace stint::os {
 
@@ -24,5 +25,8 @@ class TempFolder {
   explicit TempFolder(std::string path) : path_(std::move(path)) {}
   std::string path_;
 };
+
+// A new file there, to read and write, that no name leads to: it goes with its last descriptor.
+Result<Fd> unnamed_file();
 
 }  // namespace stint::os

@@ -25,6 +25,18 @@ constexpr Millis kStartPatience{1000};
 constexpr Millis kStartRound{1};
 // A guardian that is asked to kill does so within one; this is for a machine that is busy.
 constexpr int kMostUnanswered = 8;
+constexpr int kLeavingRounds = 50;
+
+// The guardian of the tree before has seen it empty, and is on its way out.
+std::atomic<pid_t> leaving_guardian = 0;
+
+void see_off_guardian() {
+  const pid_t guardian = leaving_guardian.exchange(0);
+  for (int i = 0; guardian > 0 && i < kLeavingRounds; ++i) {
+    if (::waitpid(guardian, nullptr, WNOHANG) != 0) return;
+    pause_for(kStartRound);
+  }
+}
 
 }  // namespace
 
@@ -40,6 +52,7 @@ Result<std::unique_ptr<Tree>> Tree::start(const TreeOptions& options) {
   tree->set_kill_at(options.kill_at);
   tree->foreground_ = ::isatty(STDIN_FILENO) != 0 && ::tcgetpgrp(STDIN_FILENO) == ::getpgrp();
   tree->adopts_ = become_subreaper();
+  see_off_guardian();
   tree->mixed_ = has_children();
   if (tree->mixed_ && look_at_proc() == Proc::Ours) tree->strangers_ = own_children();
   if (auto forked = tree->fork_guardian(options); !forked) return forked.error();
@@ -75,6 +88,7 @@ Status Tree::fork_guardian(const TreeOptions& options) {
 Tree::~Tree() {
   if (shared_ == nullptr) return;
   shared_->finished = 1;
+  if (shared_->empty != 0 && !guardian_gone_) leaving_guardian = guardian_;
   alive_.reset();
   if (group_) group_->remove();
   ::munmap(shared_, sizeof(Shared));
@@ -98,7 +112,7 @@ void Tree::reap_own(News& news) {
   }
   if (!guardian_gone_) return;
   news.empty = !has_children() || only_strangers();
-  // Whose parent dies is nobody's then.
+  // An orphan is nobody's then.
   if (!adopts_ && group_ && group_->populated()) news.empty = false;
 }
 
@@ -143,7 +157,7 @@ std::size_t Tree::signal_work(int signal) const {
   return 1;
 }
 
-// What the guardian left: below us now, and beside the strangers. Nobody is harmed by mistake:
+// Orphans of the guardian: below us now, and beside the strangers. Nobody is harmed by mistake:
 // where they are one mixture, those of the work are left to the guards.
 std::size_t Tree::signal_orphans(int signal) const {
   if (!mixed_ && can_walk()) return signal_descendants(::getpid(), signal);
@@ -157,8 +171,8 @@ void Tree::ask_guardian(int signal) const {
   ::kill(guardian_, SIGCHLD);  // our child, and not reaped
 }
 
-// It is asked to kill; if it is stopped it is woken for that. One that does not do so all the same
-// is in the way.
+// It is asked to kill; if it is stopped it is woken for that. A guardian that does not do so all
+// the same is in the way.
 void Tree::press_guardian() {
   const bool waits = (shared_->asked >> SIGKILL & 1U) != 0;
   unanswered_ = waits ? unanswered_ + 1 : 0;
@@ -175,7 +189,7 @@ bool Tree::kill_round() {
 }
 
 std::string Tree::survivors() const {
-  if (!can_walk()) return "processes that cannot be listed here";
+  if (look_at_proc() != Proc::Ours) return "processes that cannot be listed here";
   return describe_living(guardian_gone_ ? ::getpid() : guardian_);
 }
 

@@ -39,6 +39,8 @@ class Worker {
         hooks_(hooks) {}
 
   Result<WorkEnd> go() {
+    const auto say = [this](const std::string& line) { tell(line); };
+    if (auto seen = holder::check_sight(false, say); !seen) return seen.error();
     if (auto known = queue_.config(request_.queue); !known) return known.error();
     // Registered before the first look: nothing that is put after it is slept through.
     auto watch = queue_.watch(request_.queue);

@@ -18,6 +18,50 @@ Result<core::Offer> read_reachable_offer(Request& request, JsonFields& in) {
   return std::move(*offer);
 }
 
+// One answer for whatever is there, or is not: it names nothing.
+Error hidden() {
+  return {Code::Denied,
+          "this key does not reach that fence: it binds names under its own prefixes"};
+}
+
+// Names of fences belong to prefixes as resources do: "admit:NAME" by its NAME, a proxy's fence of
+// a resource by the resource, any other by the whole of it.
+std::string_view owned_part(std::string_view target) {
+  if (target.starts_with("proxy:") || target.starts_with("proxy-passed:")) {
+    const std::size_t hash = target.find('#');
+    return hash == target.npos ? target : target.substr(hash + 1);
+  }
+  const std::string_view admit = api::kAdmitScheme;
+  return target.starts_with(admit) ? target.substr(admit.size()) : target;
+}
+
+// A name of another prefix is reached only by who has bound it before there was this rule.
+Status reach_fence(Request& request, const std::string& target) {
+  if (request.caller.reaches(owned_part(target))) return {};
+  auto fence = request.fences().fence(target);
+  if (!fence) return fence.error();
+  if (*fence && request.caller.reaches((*fence)->resource)) return {};
+  return hidden();
+}
+
+// An adoption takes a fence only from where the caller reaches.
+Status limit_adoption(Request& request, const std::string& target, core::Offer& offer) {
+  if (!offer.adopt || request.caller.reaches("")) return {};
+  auto fence = request.fences().fence(target);
+  if (!fence) return fence.error();
+  offer.adopt_from = *fence ? (*fence)->resource : offer.resource;
+  return request.caller.reaches(offer.adopt_from) ? Status() : Status(hidden());
+}
+
+// What an answer tells of another prefix is not told.
+Answer within_reach(Request& request, const api::FenceAnswer& answer, const core::Offer& offer) {
+  const bool fence = !answer.fence || request.caller.reaches(answer.fence->resource);
+  const bool act = !answer.act || request.caller.reaches(answer.act->resource);
+  if (!fence || !act) return fault_answer(hidden());
+  request.metrics.fenced(answer.verdict);
+  return fence_answer(answer, offer);
+}
+
 using Raise = Result<api::FenceAnswer> (api::Fences::*)(const std::string&, const core::Offer&);
 
 Answer raise(Request& request, Raise how) {
@@ -28,10 +72,11 @@ Answer raise(Request& request, Raise how) {
   if (!offer) return fault_answer(offer.error());
   in.refuse_others();
   if (auto fine = in.done(); !fine) return fault_answer(fine.error());
+  if (auto mine = reach_fence(request, target); !mine) return fault_answer(mine.error());
+  if (auto fine = limit_adoption(request, target, *offer); !fine) return fault_answer(fine.error());
   auto answer = (request.fences().*how)(target, *offer);
   if (!answer) return fault_answer(answer.error());
-  request.metrics.fenced(answer->verdict);
-  return fence_answer(*answer, *offer);
+  return within_reach(request, *answer, *offer);
 }
 
 using Step = Result<api::FenceAnswer> (api::Fences::*)(const api::Act&, const core::Offer&);
@@ -51,10 +96,11 @@ Answer act(Request& request, Step how) {
     if (!owner) return fault_answer(owner.error());
     meant->owner = *owner;
   }
+  const std::string target = api::admit_target(meant->name);
+  if (auto mine = reach_fence(request, target); !mine) return fault_answer(mine.error());
   auto answer = (request.fences().*how)(*meant, *offer);
   if (!answer) return fault_answer(answer.error());
-  request.metrics.fenced(answer->verdict);
-  return fence_answer(*answer, *offer);
+  return within_reach(request, *answer, *offer);
 }
 
 // Later holders seal what is remembered, on their machines: only who holds the lease may say what,
@@ -159,11 +205,10 @@ Answer finish_act(Request& request) { return act(request, &api::Fences::finish);
 Answer get_fence(Request& request) {
   const std::string target = query_text(request, "target");
   if (target.empty()) return fault_answer(invalid("'target' is missing in the query"));
+  if (auto mine = reach_fence(request, target); !mine) return fault_answer(mine.error());
   auto fence = request.fences().fence(target);
   if (!fence) return fault_answer(fence.error());
-  if (*fence && !request.caller.reaches((*fence)->resource)) {
-    return fault_answer(out_of_reach(request.caller, (*fence)->resource));
-  }
+  if (*fence && !request.caller.reaches((*fence)->resource)) return fault_answer(hidden());
   return ok(cat("{\"fence\":", *fence ? api::to_json(**fence) : std::string("null"), "}"));
 }
 
@@ -173,11 +218,11 @@ Answer get_act(Request& request) {
   if (name.empty() || key.empty()) {
     return fault_answer(invalid("'name' and 'key' are missing in the query"));
   }
+  const std::string target = api::admit_target(name);
+  if (auto mine = reach_fence(request, target); !mine) return fault_answer(mine.error());
   auto found = request.fences().act(name, key);
   if (!found) return fault_answer(found.error());
-  if (*found && !request.caller.reaches((*found)->resource)) {
-    return fault_answer(out_of_reach(request.caller, (*found)->resource));
-  }
+  if (*found && !request.caller.reaches((*found)->resource)) return fault_answer(hidden());
   return ok(cat("{\"act\":", *found ? api::to_json(**found) : std::string("null"), "}"));
 }
 

@@ -35,9 +35,9 @@ Result<std::string> visible_prefix(const Request& request) {
 // What programs at the other end see and the server does not: a run's end as its holder saw it,
 // a guard's refusal, a scheduler's trouble. All other kinds are written in the commit of what they
 // tell of, and nobody else can have seen it.
-constexpr std::array<std::string_view, 11> kToldByClients = {
-    "clock_differs",  "config_differs", "run_measured",          "run_stalled",
-    "run_stopped",    "skipped_held",   "store_clock_stepped",   "target_adopted",
+constexpr std::array<std::string_view, 13> kToldByClients = {
+    "clock_differs",  "config_differs", "run_measured",          "run_refused",   "run_stalled",
+    "run_stopped",    "skipped_held",   "store_clock_stepped",   "target_absent", "target_adopted",
     kTargetForgotten, "write_refused",  "write_would_be_refused"};
 
 // "note" and "note_...": of other programs.

@@ -108,8 +108,9 @@ std::string operation(const Route& route) {
   const std::string_view open = route.rights == 0 ? "\"security\":[]," : "";
   return cat(route.method == "GET" ? "\"get\":{" : "\"post\":{", open,
              "\"operationId\":", json_quoted(cat(route.method == "GET" ? "get_" : "post_", id)),
-             ",\"summary\":", json_quoted(route.summary), ",", takes_of(route), "\"responses\":{",
-             answers_of(route), "}}");
+             ",\"summary\":", json_quoted(route.summary),
+             ",\"x-stint-rights\":", api::to_json(api::words(route.rights)), ",", takes_of(route),
+             "\"responses\":{", answers_of(route), "}}");
 }
 
 }  // namespace

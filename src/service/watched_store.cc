@@ -14,10 +14,10 @@ class WatchedMany final : public WatchedStore, public store::ManyCommits {
       : WatchedStore(store, anchors), many_(many) {}
   std::vector<Result<store::CommitAnswer>> commit_many(
       const std::vector<store::Proposal>& proposals) override {
-    const std::uint64_t before = newest();
+    const Sent sent = sending();
     auto answers = many_.commit_many(proposals);
     for (std::size_t i = 0; i < answers.size(); ++i) {
-      learn(proposals[i].steps, proposals[i].sync, before, answers[i]);
+      learn(proposals[i].steps, proposals[i].sync, sent, answers[i]);
     }
     return answers;
   }
@@ -72,11 +72,16 @@ Status WatchedStore::check(const Anchor& known, const store::Entry* proof) {
   if (auto ok = check_proof(known, capabilities(), proof); !ok) return ok;
   auto meta = decode_meta(proof->value);
   if (!meta) return meta.error();
-  if (meta->generation != known.generation) {
+  const bool recovered = meta->generation != known.generation;
+  if (recovered) {
     if (auto met = anchors_.meet(meta->generation); !met) return met.error();
   }
   const MutexLock lock(mutex_);
-  if (behind_ && behind_->generation != meta->generation) behind_.reset();
+  if (recovered) {
+    ++lives_;
+    newest_ = 0;
+    behind_.reset();
+  }
   return behind_ ? Status(fell_behind(behind_->now, behind_->seen)) : Status();
 }
 
@@ -100,29 +105,28 @@ void WatchedStore::note(std::uint64_t turn, const Status& found) {
 
 Result<store::CommitAnswer> WatchedStore::commit(const std::vector<store::Step>& steps,
                                                  store::Sync sync) {
-  const std::uint64_t before = newest_;
+  const Sent sent = sending();
   auto answer = store_.commit(steps, sync);
-  learn(steps, sync, before, answer);
+  learn(steps, sync, sent, answer);
   return answer;
 }
 
 // Every durable commit has a greater number than those that were acknowledged before it was sent. A
 // relaxed one may be lost with the store's machine, and its number comes again.
-void WatchedStore::learn(const std::vector<store::Step>& steps, store::Sync sync,
-                         std::uint64_t before, const Result<store::CommitAnswer>& answer) {
+void WatchedStore::learn(const std::vector<store::Step>& steps, store::Sync sync, const Sent& sent,
+                         const Result<store::CommitAnswer>& answer) {
   const auto* done = answer ? std::get_if<store::Committed>(&*answer) : nullptr;
   if (done == nullptr || sync != store::Sync::Durable) return;
   if (!capabilities().tail_record.empty() || std::ranges::none_of(steps, writes)) return;
-  if (done->revision <= before) {
-    const auto known = anchors_.recall();
-    if (!known || !*known) return;
-    const MutexLock lock(mutex_);
-    if (!behind_) behind_ = {(*known)->generation, before, done->revision};
-    return;
-  }
-  std::uint64_t last = newest_;
-  while (last < done->revision && !newest_.compare_exchange_weak(last, done->revision)) {
-  }
+  const MutexLock lock(mutex_);
+  if (lives_ != sent.life) return;  // an operator has spoken in between
+  if (done->revision <= sent.newest && !behind_) behind_ = {done->revision, sent.newest};
+  newest_ = std::max(newest_, done->revision);
+}
+
+WatchedStore::Sent WatchedStore::sending() const {
+  const MutexLock lock(mutex_);
+  return {lives_, newest_};
 }
 
 }  // namespace stint::service

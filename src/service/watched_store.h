@@ -46,9 +46,13 @@ class WatchedStore : public store::Store, public store::Troubled {
 
  protected:
   // What a commit's answer says of the store, beside what was known before it was sent.
-  void learn(const std::vector<store::Step>& steps, store::Sync sync, std::uint64_t before,
+  struct Sent {
+    std::uint64_t life = 0;
+    std::uint64_t newest = 0;
+  };
+  Sent sending() const;
+  void learn(const std::vector<store::Step>& steps, store::Sync sync, const Sent& sent,
              const Result<store::CommitAnswer>& answer);
-  std::uint64_t newest() const { return newest_; }
 
  private:
   Status check(const Anchor& known, const store::Entry* proof);
@@ -57,17 +61,17 @@ class WatchedStore : public store::Store, public store::Troubled {
   store::Store& store_;
   Anchors& anchors_;
   std::atomic<std::uint64_t> turns_ = 0;
-  std::atomic<std::uint64_t> newest_ = 0;  // of the durable commits that were acknowledged
   mutable Mutex mutex_;
   Tell tell_ GUARDED_BY(mutex_);
   std::uint64_t judged_ GUARDED_BY(mutex_) = 0;  // the last look that said something
   std::string trouble_ GUARDED_BY(mutex_);
-  bool went_back_ GUARDED_BY(mutex_) = false;  // and that was told
-  // A commit's answer was older than one before it; in which generation.
+  bool went_back_ GUARDED_BY(mutex_) = false;    // and that was told
+  std::uint64_t lives_ GUARDED_BY(mutex_) = 0;   // generations that were seen
+  std::uint64_t newest_ GUARDED_BY(mutex_) = 0;  // of this one's durable commits, as acknowledged
+  // A commit's answer was older than one before it.
   struct Behind {
-    Generation generation;
-    std::uint64_t seen = 0;
     std::uint64_t now = 0;
+    std::uint64_t seen = 0;
   };
   std::optional<Behind> behind_ GUARDED_BY(mutex_);
 };

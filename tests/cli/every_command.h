@@ -63,6 +63,7 @@ inline const std::vector<Words> kEveryCommand = {
     {"store", "copy", "--json"},
     {"torture", "--minutes", "x", "--json"},
     {"doctor", "--accept-restored", "--json"},
+    {"doctor", "--here", "--json"},
     {"version"},
     {"completion", "bash"},
     {"help"},

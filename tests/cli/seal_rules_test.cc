@@ -202,6 +202,61 @@ TEST_F(SealRules, AWipedRepositoryIsPushedToByThePresentHolder) {
 }
 
 // EVIDENCE-OF: G5
+// EVIDENCE-OF: G5
+TEST_F(SealRules, ABranchOfAnotherResourceIsRefusedBeforeAnythingStarts) {
+  const std::string main = bare("s.git");
+  const std::string side = cat("git:", file("s.git"), "#side");
+  const auto refs = [&] {
+    return run({.argv = {"git", "--git-dir", file("s.git"), "for-each-ref"}}).out;
+  };
+  ASSERT_EQ(stint({"run", "a", "--seal", main, "--", "true"}).exit_code, 0);
+  for (const bool hooked : {false, true}) {
+    if (hooked) {
+      ASSERT_EQ(stint({"guard", "install", file("s.git"), "--branch", "main", "--resource", "a"})
+                    .exit_code,
+                0);
+    }
+    const Finished refused = stint({"run", "b", "--seal", main, "--", "touch", file("mark")});
+    EXPECT_EQ(refused.exit_code, 13) << refused.err;
+    EXPECT_NE(refused.err.find("fenced for the resource 'a'"), std::string::npos) << refused.err;
+    EXPECT_FALSE(fs::exists(file("mark")));
+    EXPECT_EQ(count_lines(refs(), "refs/stint/fence/b"), 0) << refs();
+  }
+  EXPECT_EQ(stint({"run", "b", "--seal", side, "--", "true"}).exit_code, 0);
+  EXPECT_EQ(stint({"run", "b", "--seal", main, "--", "true"}).exit_code, 13)
+      << "its own fence stands there now";
+  EXPECT_EQ(stint({"run", "a", "b", "--", "true"}).exit_code, 0);
+  ASSERT_EQ(stint({"seal", main, "--resource", "a", "--forget", "--why", "moves to b"}).exit_code,
+            0);
+  EXPECT_EQ(stint({"run", "b", "--seal", main, "--", "true"}).exit_code, 0);
+}
+
+TEST_F(SealRules, APushToABranchOfAnotherResourceIsRefused) {
+  const std::string main = bare("s.git");
+  ASSERT_EQ(stint({"run", "a", "--seal", main, "--", "true"}).exit_code, 0);
+  const Finished pushed =
+      stint({"run", "b", "--", "sh", "-c",
+             cat("cd ", file(""),
+                 " && git init -q -b main w && cd w && git -c user.name=t -c "
+                 "user.email=t@t commit -q --allow-empty -m 1 && git remote add origin ",
+                 file("s.git"), " && ", stint_.binary(), " push origin main")});
+  EXPECT_EQ(pushed.exit_code, 13) << pushed.err;
+  EXPECT_EQ(run({.argv = {"git", "--git-dir", file("s.git"), "for-each-ref"}}).out.find("heads"),
+            std::string::npos);
+}
+
+// EVIDENCE-OF: G5
+TEST_F(SealRules, WithOrTheRepositoryOfTheOneThatIsHeldIsLeftAlone) {
+  const std::string main = bare("s.git");
+  configure(cat("a = [\"", main, "\"]\n"));
+  ASSERT_EQ(stint({"run", "a", "--", "true"}).exit_code, 0);
+  ASSERT_EQ(stint({"acquire", "a", "--ttl", "1h"}).out, "2\n");
+  EXPECT_EQ(stint({"run", "a", "--or", "b", "--", "true"}).exit_code, 0);
+  EXPECT_EQ(count_lines(run({.argv = {"git", "--git-dir", file("s.git"), "for-each-ref"}}).out,
+                        "fence/b"),
+            0);
+}
+
 TEST_F(SealRules, AHundredDailyFilesStopNobody) {
   const Finished days = stint({"run", "r", "--", "sh", "-c",
                                cat("for i in $(seq 100); do echo x | ", stint_.binary(), " write ",

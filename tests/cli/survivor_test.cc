@@ -21,8 +21,8 @@ TEST(ASurvivor, KeepsTheLeaseAndIsNamed) {
            "until test -s ", pid_file, "; do sleep 0.05; done")});
   const std::vector<std::string> before = {"strace", "-f",
                                            "-o",     stint.dir().file("trace"),
-                                           "-e",     "trace=pidfd_send_signal,mkdir,mkdirat",
-                                           "-e",     "inject=pidfd_send_signal:error=EPERM",
+                                           "-e",     "trace=pidfd_send_signal,kill,mkdir,mkdirat",
+                                           "-e",     "inject=pidfd_send_signal,kill:error=EPERM",
                                            "-e",     "inject=mkdir,mkdirat:error=EEXIST",
                                            "--"};
   command.argv.insert(command.argv.begin(), before.begin(), before.end());

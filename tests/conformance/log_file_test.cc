@@ -229,6 +229,19 @@ TEST_F(LogFile, AfterARebootARunningTimerGetsItsFullLengthOnce) {
   EXPECT_EQ(get(*again, "running").timer.remaining, Millis(6000));
 }
 
+// Without /proc. EVIDENCE-OF: G3
+TEST_F(LogFile, WhereTheBootHasNoNameNothingIsProlonged) {
+  start(*open().value(), "running", Millis(10'000));
+  clock_.advance(Millis(4000));
+  store::LogOptions unnamed = options();
+  unnamed.clock_name = {.boot_id = "", .time_namespace = "", .machine_id = ""};
+  for (const auto& chosen : {unnamed, options(), unnamed, options()}) {
+    const auto store = std::move(open(chosen).value());
+    EXPECT_FALSE(store->opening().prolonged);
+    EXPECT_EQ(get(*store, "running").timer.remaining, Millis(6000));
+  }
+}
+
 TEST_F(LogFile, ARebootWithNothingRunningProlongsNothing) {
   put(*open().value(), "k", "v");
   EXPECT_FALSE(open_on_boot("boot-2").value()->opening().prolonged);

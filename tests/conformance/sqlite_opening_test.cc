@@ -69,6 +69,49 @@ TEST_F(SqliteOpening, TheLongerEndThatARenewalLeftIsCarriedOverAReboot) {
   EXPECT_EQ(get(*open_on_boot("boot-2").value(), "k").timer.remaining, Millis(60'000));
 }
 
+// Without /proc. EVIDENCE-OF: G3
+TEST_F(SqliteOpening, WhereTheBootHasNoNameNothingIsProlonged) {
+  const auto unnamed = [&](std::string machine) {
+    store::SqliteOptions chosen = options();
+    chosen.clock_name = {.boot_id = "", .time_namespace = "", .machine_id = std::move(machine)};
+    return chosen;
+  };
+  {
+    const auto store = std::move(open().value());
+    start(*store, "running", Millis(10'000));
+    start(*store, "fired", Millis(1000));
+    clock_.advance(Millis(4000));
+  }
+  for (const char* machine : {"machine-1", "", "machine-1"}) {
+    for (const auto& chosen : {unnamed(machine), options()}) {
+      const auto store = std::move(open(chosen).value());
+      EXPECT_FALSE(store->opening().prolonged);
+      EXPECT_EQ(get(*store, "running").timer.remaining, Millis(6000));
+      EXPECT_EQ(get(*store, "fired").timer.state, TimerState::Fired);
+      ASSERT_TRUE(put(*store, "more", "v"));
+    }
+  }
+  expect_unavailable(open(unnamed("machine-2")), "copied from another machine");
+  // The rule is there again where the boot has a name.
+  EXPECT_TRUE(open_on_boot("boot-2").value()->opening().prolonged);
+}
+
+TEST_F(SqliteOpening, AClockWithoutANameThatStandsBehindIsAnother) {
+  const FakeClock after_the_start;
+  clock_.advance(Millis(3'600'000));
+  start(*open().value(), "running", Millis(10'000));
+  store::SqliteOptions chosen = options();
+  chosen.clock_name = {.boot_id = "", .time_namespace = "", .machine_id = "machine-1"};
+  expect_unavailable(store::SqliteStore::open(chosen, after_the_start), "without /proc");
+  // The time namespace is seen, and it is the same: then the machine was started anew.
+  chosen.clock_name.time_namespace = "time:[1]";
+  for (int i = 0; i < 2; ++i) {
+    const auto store = std::move(store::SqliteStore::open(chosen, after_the_start).value());
+    EXPECT_TRUE(store->opening().prolonged);
+    EXPECT_EQ(get(*store, "running").timer.remaining, Millis(10'000));
+  }
+}
+
 TEST_F(SqliteOpening, EveryRebootThatProlongsSaysSoUnderItsOwnName) {
   start(*open().value(), "k", Millis(10'000));
   const auto second = open_on_boot("boot-2").value()->opening().prolonged;

@@ -4,6 +4,7 @@
 
 #include "base/random.h"
 #include "guard/fence_file.h"
+#include "os/random.h"
 #include "tests/guard/file_fixture.h"
 
 namespace stint::test {
@@ -309,6 +310,35 @@ TEST_F(GuardFile, AMissingFenceOfASealedTargetIsRefusedUntilTheHolderSeals) {
   EXPECT_EQ(verdict_of(seal(1)), core::Verdict::Stale);
   ASSERT_TRUE(done(seal(2)));
   EXPECT_TRUE(done(write(2, "two")));
+}
+
+// EVIDENCE-OF: G5
+TEST_F(GuardFile, AMissingFenceIsMadeAnewByTheLiveHolderOfTheNewestTokenAlone) {
+  os::SystemRandom random;
+  const Claim mine = Claim::make(random);
+  const Claim other = Claim::make(random);
+  const auto write_with = [&](std::uint64_t token, const Claim& claim) {
+    guard::Pass pass = pass_with(token);
+    pass.claim = claim;
+    return guard::write_file({.path = dir.file("page"), .body = "x"}, pass, &fences);
+  };
+  fences.issue(1);
+  fences.claim = mine.hash();
+  ASSERT_TRUE(done(write_with(1, mine)));
+  const auto lose_it = [&](const char* token) { fs::remove(dir.file(cat(".page.fence.", token))); };
+  lose_it("1");
+  EXPECT_FALSE(write_with(1, other)) << "another claim";
+  fences.live = false;
+  EXPECT_FALSE(write_with(1, mine)) << "its lease has run out";
+  fences.live = true;
+  EXPECT_TRUE(done(write_with(1, mine)));
+  EXPECT_TRUE(fs::exists(dir.file(".page.fence.1")));
+  lose_it("1");
+  fences.issue(2);
+  const auto late = write_with(1, mine);
+  ASSERT_TRUE(late) << late.error().message;
+  EXPECT_EQ(verdict_of(late), core::Verdict::Stale);
+  EXPECT_FALSE(fs::exists(dir.file(".page.fence.1")));
 }
 
 // A holder that was killed between the two words to the store, before its fence stood.

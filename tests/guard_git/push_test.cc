@@ -226,14 +226,23 @@ TEST_F(GitPushTest, TheTokenOfARevocationIsRefusedAlsoWhereItSealed) {
   EXPECT_EQ(world.push(a, next).exit_code, 0);
 }
 
-TEST_F(GitPushTest, AMissingFenceOfASealedTargetIsAFaultUntilTheHolderSealsIt) {
+TEST_F(GitPushTest, AMissingFenceOfASealedTargetIsMadeAnewByTheLiveHolderAndAFaultToAnybodyElse) {
   const Grant grant = world.take("a");
   ASSERT_EQ(world.push(a, grant).exit_code, 0);
-  world.git(a, {"--git-dir", world.repository(), "update-ref", "-d", "refs/stint/fence/r"});
-  before = refs();
-  world.commit(a, "more");
-  expect_untouched(world.push(a, grant), 1, "fence");
-  std::filesystem::remove_all(world.dir().file("a/.git/stint"));
+  const auto lose_it = [&] {
+    world.git(a, {"--git-dir", world.repository(), "update-ref", "-d", "refs/stint/fence/r"});
+    world.commit(a, "more");
+    before = refs();
+  };
+  for (const bool hinted : {true, false}) {
+    lose_it();
+    if (!hinted) std::filesystem::remove_all(world.dir().file("a/.git/stint"));
+    const Finished done = world.push(a, grant);
+    EXPECT_EQ(done.exit_code, 0) << hinted << done.err;
+    EXPECT_NE(refs().find("refs/stint/fence/r"), std::string::npos);
+  }
+  lose_it();
+  ASSERT_EQ(world.stint()({"release", "r", "--token", grant.token}).exit_code, 0);
   expect_untouched(world.push(a, grant), 1, "its fence is missing");
   ASSERT_TRUE(world.seal(grant));
   EXPECT_EQ(world.push(a, grant).exit_code, 0);

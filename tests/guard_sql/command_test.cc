@@ -31,6 +31,14 @@ TEST(GuardCommand, InstallsProtectsChecksAndRemoves) {
   EXPECT_NE(check.out.find("warn  nothing was sealed for 'blog'"), std::string::npos) << check.out;
   EXPECT_NE(check.out.find("the table posts needs a token of 'blog'"), std::string::npos)
       << check.out;
+  EXPECT_EQ(check.out.find("protect again"), std::string::npos) << check.out;
+  session.must("DROP EVENT TRIGGER stint_guard_follow");
+  EXPECT_NE(stint({"guard", "check", url}).out.find("fail  posts is protected, and the guard"),
+            std::string::npos);
+  EXPECT_EQ(stint({"guard", "protect", url, "posts", "--resource", "blog"}).exit_code, 0);
+  const Finished told = stint({"guard", "check", url});
+  EXPECT_EQ(told.exit_code, 0) << told.out;
+  EXPECT_NE(told.out.find("warn  a table that becomes a part"), std::string::npos) << told.out;
   EXPECT_EQ(stint({"guard", "uninstall", url}).exit_code, 2);
   EXPECT_EQ(stint({"guard", "unprotect", url, "posts"}).exit_code, 0);
   EXPECT_EQ(stint({"guard", "uninstall", url}).exit_code, 0);

@@ -223,6 +223,30 @@ TEST_P(SqlTree, IsFollowedOrSaidToBeOpen) {
   EXPECT_EQ(session_->state_of("TRUNCATE p1"), "ST006");
 }
 
+// Who makes a part of it while it is being protected.
+TEST_P(SqlTree, IsProtectedWithWhatBecomesAPartMeanwhile) {
+  begin("CREATE TABLE t (i int); CREATE TABLE q (i int); CREATE TABLE p (i int)");
+  Session other(database_, role_);
+  for (const auto& [table, makes] : {std::pair("t", "CREATE TABLE c () INHERITS (t)"),
+                                     std::pair("q", "ALTER TABLE q INHERIT p")}) {
+    SCOPED_TRACE(makes);
+    other.must(cat("BEGIN; SET LOCAL search_path = ", schema_, "; ", makes));
+    session_->send(cat("SELECT stint.protect('", schema_, ".", table, "', 'r')"));
+    Session watcher(database_);
+    EXPECT_TRUE(blocked(*session_, watcher));
+    other.must("COMMIT");
+    EXPECT_EQ(session_->answer().state, "");
+  }
+  EXPECT_TRUE(guard_->look().value().problems.empty());
+  session_->must(
+      "INSERT INTO p VALUES (1); BEGIN; SET LOCAL stint.token = '6';"
+      "INSERT INTO q VALUES (1); COMMIT");
+  for (const char* write : {"INSERT INTO c VALUES (1)", "DELETE FROM p"}) {
+    SCOPED_TRACE(write);
+    expect_guarded(write);
+  }
+}
+
 // Each asks for its own, whichever way a row comes.
 TEST_P(SqlTree, HasPartsOfTwoResources) {
   begin(kPartition);

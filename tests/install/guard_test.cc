@@ -2,8 +2,12 @@
 #include "stint/guard.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
 
+#include <atomic>
 #include <filesystem>
+#include <thread>
 
 #include "base/text.h"
 #include "tests/support/process.h"
@@ -172,6 +176,59 @@ TEST_F(PushTest, LandsForTheHolderAndIsRefusedForTheOneBefore) {
   EXPECT_EQ(main(), two);
   Holder second = hold();
   ASSERT_TRUE(guard::push(second, there));
+}
+
+// What the host does with its children is its own affair.
+class Host {
+ public:
+  explicit Host(bool reaps) : reaps_(reaps) {
+    if (!reaps_) ::signal(SIGCHLD, SIG_IGN);
+    if (!reaps_) return;
+    thread_ = std::thread([this] {
+      while (!over_) {
+        if (::waitpid(-1, nullptr, WNOHANG) <= 0) std::this_thread::yield();
+      }
+    });
+  }
+  ~Host() {
+    over_ = true;
+    if (reaps_) thread_.join();
+    ::signal(SIGCHLD, SIG_DFL);
+  }
+
+ private:
+  const bool reaps_;
+  std::atomic<bool> over_ = false;
+  std::thread thread_;
+};
+
+// EVIDENCE-OF: G5
+TEST_F(PushTest, IsToldAsItEndedWhateverTheHostDoesWithItsChildren) {
+  Holder holder = hold();
+  const guard::PushOptions there = {.directory = clone(), .remote = "origin", .ref = "main"};
+  ASSERT_TRUE(guard::push(holder, there));
+  const std::string hook = clone() + "/.git/hooks/pre-push";
+  for (const bool reaps : {false, true}) {
+    const std::string before = main();
+    const std::string made = commit(reaps ? "two" : "one");
+    write_text(hook, "#!/bin/sh\nexit 1\n");
+    std::filesystem::permissions(hook, std::filesystem::perms::owner_all);
+    {
+      const Host host(reaps);
+      const auto refused = guard::push(holder, there);
+      ASSERT_NE(refused.error(), nullptr) << "told as done";
+      EXPECT_EQ(refused.error()->code, Code::Failed) << refused.error()->message;
+    }
+    EXPECT_EQ(main(), before);
+    std::filesystem::remove(hook);
+    {
+      const Host host(reaps);
+      const auto pushed = guard::push(holder, there);
+      ASSERT_TRUE(pushed) << pushed.error()->message;
+      EXPECT_EQ(pushed->oid, made);
+    }
+    EXPECT_EQ(main(), made);
+  }
 }
 
 TEST_F(PushTest, TellsFaultsAndConflictsApartFromRefusals) {

@@ -1,4 +1,5 @@
-// What the plays of tests/sandbox start, linked statically so that it runs in an empty root:
+// The program that the plays of tests/sandbox start, linked statically so that it runs in an empty
+// root:
 //
 //   player work FIFO KIND...          processes that ignore every polite signal; each says its KIND
 //   player confine OPTION... -- CMD   runs CMD in a sandbox, with bystanders beside it
@@ -97,6 +98,10 @@ void start(const std::string& kind) {
   if (kind == "detached") return detached("detached", say_and_stay);
   if (kind == "detached-leaderless") return detached("detached-leaderless", without_first_thread);
   if (::fork() != 0) return;
+  if (kind == "root") {
+    if (::setresuid(0, 0, 0) != 0) die("becoming root");
+    say_and_stay("root");
+  }
   if (kind == "plain") say_and_stay("plain");
   if (kind == "leaderless") without_first_thread("leaderless");
   if (kind == "session") {
@@ -108,6 +113,9 @@ void start(const std::string& kind) {
 
 int work(const std::vector<std::string>& words) {
   live_on();
+  // Installed setuid it has root in hand, for the kind that asks for it.
+  if (::geteuid() == 0 && ::getuid() != 0 && ::setresuid(::getuid(), ::getuid(), 0) != 0)
+    die("dropping rights");
   the_fifo = ::open(words.at(0).c_str(), O_WRONLY | O_CLOEXEC);
   if (the_fifo < 0) die("opening the fifo");
   bool ends = false;
@@ -128,11 +136,13 @@ struct Plan {
   bool pid_namespace = false;
   bool everything = false;
   bool no_proc = false;
+  bool hidepid = false;  // a /proc of its own, which shows each user only its own processes
   bool no_cgroup = false;
   bool foreign_proc = false;  // a new pid namespace, and bystanders where /proc shows our own
   bool same_number = false;   // as foreign_proc, and /proc/self is our number here too
   bool nobody = false;
   bool children = false;  // CMD finds the bystanders as its own children
+  bool leave = false;     // the first process ends after CMD, and all others with it
   bool no_fork = false;   // CMD stays out of the new pid namespace: its children begin it
   std::string root;
   std::string report;
@@ -155,6 +165,8 @@ Plan parse(const std::vector<std::string>& words, char** argv) {
       plan.everything = plan.pid_namespace = true;
     else if (word == "--no-proc")
       plan.no_proc = true;
+    else if (word == "--hidepid")
+      plan.hidepid = plan.pid_namespace = true;
     else if (word == "--no-cgroup")
       plan.no_cgroup = true;
     else if (word == "--foreign-proc")
@@ -165,6 +177,8 @@ Plan parse(const std::vector<std::string>& words, char** argv) {
       plan.nobody = true;
     else if (word == "--children")
       plan.children = true;
+    else if (word == "--leave")
+      plan.leave = true;
     else if (word == "--no-fork")
       plan.no_fork = true;
     else if (word == "--root")
@@ -184,9 +198,11 @@ void mount_over(const char* path) {
 }
 
 void set_up_mounts(const Plan& plan) {
-  if (!plan.no_proc && !plan.no_cgroup && !plan.everything) return;
+  if (!plan.no_proc && !plan.no_cgroup && !plan.everything && !plan.hidepid) return;
   if (::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) die("private mounts");
   if (plan.everything && ::mount("proc", "/proc", "proc", 0, nullptr) != 0) die("a new /proc");
+  if (plan.hidepid && ::mount("proc", "/proc", "proc", 0, "hidepid=2") != 0)
+    die("a /proc that hides");
   if (plan.no_proc) mount_over("/proc");
   if (plan.no_cgroup) mount_over("/sys/fs/cgroup");
 }
@@ -305,12 +321,13 @@ pid_t start_command(const Plan& plan, pid_t top) {
   const int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
   ::dprintf(report, "exit %d, bystanders %d of %zu\n", code, living_bystanders(),
             bystanders.size());
+  if (plan.leave) ::_exit(0);
   sleep_on();
 }
 
 int confine(const Plan& plan) {
   int flags = 0;
-  if (plan.no_proc || plan.no_cgroup || plan.everything) flags |= CLONE_NEWNS;
+  if (plan.no_proc || plan.no_cgroup || plan.everything || plan.hidepid) flags |= CLONE_NEWNS;
   if (plan.pid_namespace) flags |= CLONE_NEWPID;
   if (plan.everything)
     flags |= CLONE_NEWIPC | CLONE_NEWNET | CLONE_NEWUTS | CLONE_NEWCGROUP | 0x80 /* NEWTIME */;

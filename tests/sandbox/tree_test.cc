@@ -37,6 +37,7 @@ std::vector<Place> places() {
        .proc_is_ours = false,
        .options = {"--no-cgroup", "--no-fork"}},
       {.name = "Nobody", .options = {"--nobody"}, .others = true},
+      {.name = "NobodyHidden", .options = {"--nobody", "--hidepid"}, .others = true},
       {.name = "Everything", .options = {"--everything"}},
       {.name = "EverythingNoCgroup", .options = {"--everything", "--no-cgroup"}},
       {.name = "Chroot",
@@ -139,7 +140,7 @@ TEST_P(Sandboxes, WhatACommandLeavesBehindEndsWithIt) {
   EXPECT_FALSE(confined.work_alive());
 }
 
-// What was the supervisor's child before it began is not of the tree. Where nobody can tell them
+// A child that the supervisor had before it began is not of the tree. Where nobody can tell them
 // apart, and the guardian is gone, it is the work that lives: nothing is released.
 TEST_P(Sandboxes, ChildrenThatTheProgramCameWithAreNotTheWork) {
   Place place = GetParam();
@@ -187,13 +188,29 @@ TEST(Blind, UnsafeTreeGoesOn) {
   expect_report(confined, 75);
 }
 
-// Who is in a cgroup is seen there.
+// A process in a cgroup is seen there.
 TEST(Blind, ACgroupEndsWhatNobodyAdopts) {
   Confined confined({.name = "", .options = {"--no-proc", "--refuse", "subreaper"}}, kKinds);
   READY(confined);
   confined.take_store_away();
   EXPECT_TRUE(confined.work_ends(kTtl)) << confined.err();
   expect_report(confined, 75);
+}
+
+// A process of root's, which a plain user can neither see there nor kill.
+TEST(Hidden, WhatCannotBeSeenDeadKeepsTheLease) {
+  Place place{.name = "", .options = {"--nobody", "--hidepid"}, .others = true};
+  place.setuid = true;
+  Confined confined(place, {"root"});
+  READY(confined);
+  confined.take_store_away();
+  const auto report = confined.report(Millis(30'000));
+  ASSERT_TRUE(report) << "run does not end: " << confined.err();
+  EXPECT_EQ(report->exit_code, 75) << confined.err();
+  EXPECT_NE(confined.err().find("could not be killed: processes that cannot be seen here"),
+            std::string::npos)
+      << confined.err();
+  EXPECT_TRUE(confined.work_alive());
 }
 
 // It is said before the work starts.
@@ -203,6 +220,20 @@ TEST(TopOnly, IsSaidInOneLine) {
   expect_report(confined, 0);
   EXPECT_TRUE(confined.err().starts_with("stint: /proc does not show our processes"))
       << confined.err();
+}
+
+// The guardian before it was the supervisor's child too, and is no stranger.
+TEST(TopOnly, ASecondTreeIsWatchedAsTheFirst) {
+  Confined confined({.name = "", .options = {"--no-cgroup", "--no-proc"}}, kKinds,
+                    {"--ttl", "2s", "--restart"});
+  READY(confined);
+  confined.take_store_away();
+  EXPECT_TRUE(confined.work_ends(kTtl)) << confined.err();
+  confined.bring_store_back();
+  ASSERT_TRUE(confined.working_again()) << confined.err();
+  ::kill(confined.guardian(), SIGKILL);
+  EXPECT_TRUE(confined.work_ends(Millis(1000))) << confined.err();
+  ASSERT_TRUE(confined.report()) << "run does not end: " << confined.err();
 }
 
 // A guardian that is stopped whenever it is woken cannot do what it is asked to.

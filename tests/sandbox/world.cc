@@ -57,6 +57,7 @@ Confined::Confined(const Place& place, const std::vector<std::string>& kinds,
     for (const std::string& path : {dir_.path(), data_, data_ + "/state"})
       ::chmod(path.c_str(), 0777);
   }
+  if (place.setuid) ::chmod(player.c_str(), 04755);
   const std::string fifo = data_ + "/alive";
   EXPECT_EQ(::mkfifo(fifo.c_str(), 0666), 0);
   ::chmod(fifo.c_str(), 0666);
@@ -126,6 +127,15 @@ bool Confined::work_alive() {
 
 void Confined::take_store_away() {
   ASSERT_EQ(::rename((data_ + "/state/stint").c_str(), (data_ + "/away").c_str()), 0);
+}
+
+void Confined::bring_store_back() {
+  ASSERT_EQ(::rename((data_ + "/away").c_str(), (data_ + "/state/stint").c_str()), 0);
+}
+
+bool Confined::working_again() {
+  said_.clear();
+  return working();
 }
 
 std::optional<Report> Confined::report(Millis within) {

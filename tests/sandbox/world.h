@@ -18,6 +18,7 @@ struct Place {
   std::vector<std::string> options = {};  // of `player confine`
   std::vector<std::string> before = {};   // what the command line begins with (bwrap, unshare)
   bool root_of_its_own = false;           // the program, its libraries and the player, nothing else
+  bool setuid = false;                    // the player is root's, whoever starts it
   bool others = false;                    // what is in it must be readable for other users
 };
 
@@ -48,6 +49,9 @@ class Confined {
   }
   // The store is out of reach: the lease runs out.
   void take_store_away();
+  void bring_store_back();
+  // After a restart: as working(), of the second start.
+  bool working_again();
   // Empty: `stint run` does not end.
   std::optional<Report> report(Millis within = Millis(20'000));
   std::string err() const { return child_->err(); }

@@ -31,6 +31,7 @@ class IssuingFences final : public api::Fences {
   void issue(std::uint64_t token) { newest_ = token; }
   bool granted = true;
   bool live = true;
+  ClaimHash claim;  // of the newest token's holder
   bool reachable = true;
   std::atomic<int> asked = 0;
   std::function<void()> meanwhile;   // what others do when the word is asked for; once
@@ -45,6 +46,7 @@ class IssuingFences final : public api::Fences {
     out.issued = {generation, ancestors, Token(newest_), granted};
     out.owner = Owner::parse("newest-owner").value();
     out.live = live;
+    out.claim = claim;
     const std::lock_guard lock(mutex_);
     out.sealed = targets;
     out.sealing = sealing;
@@ -65,6 +67,7 @@ class IssuingFences final : public api::Fences {
         case core::Sealing::Ahead:
           if (!known) sealing.push_back(one);
           break;
+        case core::Sealing::MadeAnew:
         case core::Sealing::Stands: std::erase(sealing, one); break;
         case core::Sealing::Refused:
           std::erase(sealing, one);

@@ -29,6 +29,7 @@ struct Visit {
   bool seal = false;
   bool judged = false;  // in this step: the store has just said that our token is good
   bool spent = false;   // mode once: the token's one write is ours
+  bool whole = false;   // all of the body is here
   std::optional<MonoTime> until = std::nullopt;
   const std::string& resource() const { return shown.pass.resource.text(); }
 };
@@ -85,6 +86,7 @@ class HttpProxy final : public Proxy, public net::http::Handler {
   void told(const VisitPtr& visit, const Result<api::FenceAnswer>& answer, bool* mark);
   void advance(Site& site, const VisitPtr& visit);
   void wait(Site& site, const VisitPtr& visit);
+  void gather(const VisitPtr& visit);
   void mark(Site& site, const VisitPtr& visit);
   void spend(const VisitPtr& visit);
   void let_through(Site& site, const VisitPtr& visit);
@@ -265,9 +267,12 @@ void HttpProxy::advance(Site& site, const VisitPtr& visit) {
       if (request_.cut && site.gate->cut_older(token)) return advance(site, visit);
       return wait(site, visit);
     case Way::Mark:
-      if (!visit->seal) return mark(site, visit);
+      if (visit->seal) break;
+      if (visit->whole) return mark(site, visit);
+      [[fallthrough]];
+    case Way::Open:
+      if (!visit->seal && !visit->whole) return gather(visit);
       break;
-    case Way::Open: break;
   }
   if (visit->seal) return visit->call->answer(sealed_answer(visit->shown.pass, manner()));
   const bool once = visit->shown.pass.mode == core::FenceMode::Once;
@@ -290,6 +295,16 @@ void HttpProxy::wait(Site& site, const VisitPtr& visit) {
   site.waiting.push_back(visit);
   const auto change = site.gate->next_change(now);
   arm(site, visit->resource(), change ? std::min(*change, *visit->until) : *visit->until);
+}
+
+// Its sender may take its time: it is judged anew when all of it is here. Until then it keeps
+// nobody back.
+void HttpProxy::gather(const VisitPtr& visit) {
+  visit->call->gather([this, visit] {
+    visit->whole = true;
+    visit->judged = false;
+    step(visit);
+  });
 }
 
 // Nothing older is under way: that goes into the store before the first request of this token goes

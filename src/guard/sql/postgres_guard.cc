@@ -165,11 +165,13 @@ class Guard final : public PostgresGuard {
       out.problems.push_back(cat("the guard looks at leases in the schema ", quoted(*schema),
                                  ", not in ", quoted(settings_.schema), " as this URL says"));
     }
-    auto here = ask("SELECT stint.store_is_here()", Params());
+    auto here = ask("SELECT stint.store_is_here(), stint.follows()", Params());
     if (!here) return told(here.error());
     auto is_here = here->boolean(0, 0);
-    if (!is_here) return is_here.error();
+    auto follows = here->boolean(0, 1);
+    if (!is_here || !follows) return unavailable("the server's answer is damaged");
     out.store_is_here = *is_here;
+    out.follows = *follows;
     auto fences = fences_where("true", Params());
     if (!fences) return fences.error();
     out.fences = std::move(*fences);

@@ -27,6 +27,7 @@ struct ProtectedTable {
 struct PostgresState {
   int version = 0;             // of the guard; 0: there is none
   bool store_is_here = false;  // the leases' own store is in this database
+  bool follows = false;        // what becomes a part of a protected table is protected by itself
   std::vector<ProtectedTable> tables;
   std::vector<core::Fence> fences;
   std::vector<std::string> problems;

@@ -246,7 +246,7 @@ CREATE OR REPLACE FUNCTION stint.lock_of(resource text) RETURNS bigint LANGUAGE 
 $f$;
 
 -- Where the triggers of protected tables find the token that admit() was shown for their resource.
--- Two names with one hash would find each other's token, which is judged anew in any case.
+-- Two names with one hash (64 bits) would find each other's token.
 CREATE OR REPLACE FUNCTION stint.place_of(resource text) RETURNS text LANGUAGE sql STABLE AS $f$
   SELECT 'stint.held_' OPERATOR(pg_catalog.||) pg_catalog.to_hex(stint.lock_of(resource))
 $f$;

@@ -3,15 +3,17 @@
 namespace stint::guard {
 
 const char* const kGuardTriggers = R"sql(
+-- What is set for a session stays when a pooler hands it on. So what is used here is used up: the
+-- session's own value ends with this transaction, if that commits.
 CREATE OR REPLACE FUNCTION stint.require_token() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $f$
 DECLARE
   resource CONSTANT text := TG_ARGV[0];
-  -- What admit() was shown for this resource in this transaction counts, whatever else is said.
-  held CONSTANT text := coalesce(current_setting(stint.place_of(resource), true), '');
   spent CONSTANT text := 'of an earlier transaction';
-  why text;
-  given text;
+  -- What admit() was shown for this resource in this transaction counts, whatever else is said.
+  held CONSTANT text := current_setting(stint.place_of(resource), true);
+  why CONSTANT text := nullif(current_setting('stint.override', true), spent);
+  given text := nullif(current_setting('stint.token', true), spent);
   life text;
 BEGIN
   IF held <> '' THEN
@@ -20,49 +22,48 @@ BEGIN
     END IF;
     given := split_part(held, ' ', 1);
     life := split_part(held, ' ', 2);
-  ELSE
-    why := nullif(current_setting('stint.override', true), spent);
+  ELSIF why <> '' THEN
     -- The rows of one statement are let through, and recorded, once.
-    IF TG_LEVEL = 'ROW' AND current_setting('stint.passed', true) = E'\n' || resource
-        AND (why <> '' OR current_setting('stint.guard', true) = 'warn') THEN
+    IF TG_LEVEL = 'ROW' AND current_setting('stint.passed', true) = E'\n' || resource THEN
       RETURN NULL;
+    ELSIF NOT pg_has_role(session_user, (SELECT c.relowner FROM pg_class c WHERE c.oid = TG_RELID),
+                          'MEMBER') THEN
+      RAISE EXCEPTION 'refused: only an owner of %.% may override its guard', TG_TABLE_SCHEMA,
+        TG_TABLE_NAME USING ERRCODE = '42501';
     END IF;
-    given := nullif(current_setting('stint.token', true), spent);
-    IF why <> '' OR given <> '' THEN
-      -- A pooler hands the session on: what was set for it, not for this transaction, ends with it.
-      PERFORM set_config('stint.' || s.name, spent, false), set_config('stint.' || s.name, s.was, true)
-         FROM (VALUES ('token', given), ('override', why)) s (name, was) WHERE s.was <> '';
-      PERFORM set_config('stint.' || s.name, '', false), set_config('stint.' || s.name, s.was, true)
-         FROM (VALUES ('generation', current_setting('stint.generation', true)),
-                ('resource', current_setting('stint.resource', true))) s (name, was) WHERE s.was <> '';
-    END IF;
-    IF why <> '' THEN
-      IF NOT pg_has_role(session_user, (SELECT c.relowner FROM pg_class c WHERE c.oid = TG_RELID),
-                         'MEMBER') THEN
-        RAISE EXCEPTION 'refused: only an owner of %.% may override its guard', TG_TABLE_SCHEMA,
-          TG_TABLE_NAME USING ERRCODE = '42501';
-      END IF;
-      INSERT INTO stint.overrides (kind, resource, relation, operation, why)
-        VALUES ('override', resource, TG_RELID::regclass::text, TG_OP, why);
-      PERFORM set_config('stint.passed', E'\n' || resource, true);
-      RETURN NULL;
-    END IF;
-    life := current_setting('stint.generation', true);
-    IF coalesce(nullif(current_setting('stint.resource', true), ''), resource) <> resource THEN
-      given := '';
-    END IF;
-    IF coalesce(given, '0') !~ '^[0-9]{0,16}$' THEN
+    INSERT INTO stint.overrides (kind, resource, relation, operation, why)
+      VALUES ('override', resource, TG_RELID::regclass::text, TG_OP, why);
+    PERFORM set_config('stint.override', spent, false), set_config('stint.override', why, true),
+            set_config('stint.passed', E'\n' || resource, true);
+    RETURN NULL;
+  ELSIF given <> ''
+      AND coalesce(nullif(current_setting('stint.resource', true), ''), resource) = resource THEN
+    IF given !~ '^[0-9]{0,16}$' THEN
       RAISE EXCEPTION 'stint.token is no token' USING ERRCODE = '22023',
         HINT = 'set local stint.token = ''7'', as in STINT_TOKEN.';
     END IF;
+    life := current_setting('stint.generation', true);
+    -- One expression: each that plpgsql meets is set up anew in every transaction.
+    given := set_config('stint.token', left(set_config('stint.token', spent, false), 0) || given, true);
+    IF life <> '' OR current_setting('stint.resource', true) <> '' THEN
+      PERFORM set_config('stint.' || s.name, '', false), set_config('stint.' || s.name, s.was, true)
+         FROM (VALUES ('generation', life), ('resource', current_setting('stint.resource', true))) s (name, was)
+        WHERE s.was <> '';
+    END IF;
+  ELSE
+    given := '';
+    IF spent IN (current_setting('stint.token', true), current_setting('stint.override', true))
+        AND current_setting('stint.guard', true) IS DISTINCT FROM 'warn' THEN
+      PERFORM stint.refuse('no_token', resource, NULL, 'stint.token and stint.override count for one '
+        'transaction, and an earlier one of this session has used them up.');
+    END IF;
   END IF;
   IF current_setting('stint.guard', true) = 'warn' THEN
+    IF TG_LEVEL = 'ROW' AND current_setting('stint.passed', true) = E'\n' || resource THEN
+      RETURN NULL;
+    END IF;
     PERFORM set_config('stint.relation', TG_RELID::regclass::text, true),
             set_config('stint.operation', TG_OP, true);
-  ELSIF coalesce(given, '') = '' AND spent IN (current_setting('stint.token', true),
-                                               current_setting('stint.override', true)) THEN
-    PERFORM stint.refuse('no_token', resource, NULL, 'stint.token and stint.override count for one '
-      'transaction, and an earlier one of this session has used them up.');
   END IF;
   IF stint.admit(resource, nullif(given, '')::bigint, life) = 'warned' THEN
     -- What was only let through counts no longer than that is said: the newline marks it.
@@ -145,7 +146,7 @@ $f$;
 -- none above it has no such trigger, which would cost something with each row: where the guard is
 -- not told when it gets one, the server refuses that, because of a trigger that never fires. Row
 -- triggers have names of their own: a partition may have been protected by itself.
-CREATE OR REPLACE FUNCTION stint.protect(target regclass, resource text)
+CREATE OR REPLACE FUNCTION stint.cover(target regclass, resource text)
 RETURNS integer LANGUAGE plpgsql AS $f$
 #variable_conflict use_variable
 DECLARE
@@ -194,6 +195,16 @@ BEGIN
   RETURN made;
 END $f$;
 
+-- Who makes a part of it meanwhile is waited for, or waits, and finds it protected.
+CREATE OR REPLACE FUNCTION stint.protect(target regclass, resource text)
+RETURNS integer LANGUAGE plpgsql AS $f$
+BEGIN
+  IF EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.oid = target AND c.relkind IN ('r', 'p')) THEN
+    EXECUTE format('LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE', target);
+  END IF;
+  RETURN stint.cover(target, resource);
+END $f$;
+
 -- After each definition of a table, as the event trigger that install() makes where it may. What
 -- has become a part of a protected tree is protected; what cannot be is refused.
 CREATE OR REPLACE FUNCTION stint.follow() RETURNS event_trigger
@@ -209,7 +220,7 @@ BEGIN
   FOR g IN SELECT DISTINCT o.whole, o.resource FROM stint.gaps() o
             WHERE o.member = ANY (tables) OR EXISTS (SELECT FROM pg_inherits i
               WHERE i.inhrelid = o.member AND i.inhparent = ANY (tables)) LOOP
-    PERFORM stint.protect(g.whole, g.resource);
+    PERFORM stint.cover(g.whole, g.resource);
   END LOOP;
 END $f$;
 
@@ -294,7 +305,7 @@ END $f$;
 const char* const kGuardRemoval = R"sql(
 DROP EVENT TRIGGER IF EXISTS stint_guard_follow;
 DROP FUNCTION IF EXISTS stint.store_is_here(), stint.problems(), stint.unprotect(regclass), stint.follow(),
-  stint.protect(regclass, text), stint.gaps(), stint.follows(),
+  stint.protect(regclass, text), stint.cover(regclass, text), stint.gaps(), stint.follows(),
   stint.protections(), stint.family(regclass), stint.require_token(),
   stint.announce_seal(text, bigint, text, bigint, boolean, text[], boolean, text, text),
   stint.seal(text, bigint, text, bigint, boolean, text[], boolean, text, text),

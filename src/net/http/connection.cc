@@ -215,6 +215,7 @@ Task<bool> Connection::serve(RequestHead head) {
     co_return co_await refuse(413, cat("the body is longer than ", limits.body_bytes, " bytes"));
   }
   body_.emplace(*framing);
+  spool_.reset();
   taken_ = 0;
   keep_ = !head.http10 && keeps_alive(head.fields, head.http10);
   continue_due_ = !head.http10 && !body_->done() && head.fields.lists("Expect", "100-continue");
@@ -228,7 +229,7 @@ Task<bool> Connection::serve(RequestHead head) {
   if (std::holds_alternative<std::monostate>(made)) made = co_await decision(*call);
   if (const auto* order = std::get_if<Collect>(&made)) {
     // Mostly all of it came with the head: also of some who would wait to be asked for it.
-    auto here = take_pieces(false);
+    auto here = take_pieces();
     const bool whole = here && body_->done() && here->size() <= order->most;
     // g++ 12 destroys twice what one branch of a ?: with a co_await has made.
     std::optional<std::string> text;
@@ -241,18 +242,25 @@ Task<bool> Connection::serve(RequestHead head) {
     order->then(std::move(*text));
     made = co_await decision(*call);
   }
+  if (const auto* order = std::get_if<Gather>(&made)) {
+    if (!co_await gather()) co_return false;
+    order->then();
+    made = co_await decision(*call);
+  }
   if (const auto* order = std::get_if<Forward>(&made)) {
-    co_return co_await forward(call->head(), *order);
+    if (co_await gather()) co_return co_await forward(call->head(), *order);
+    if (order->ended) order->ended(Forwarded::NotSent);
+    co_return false;
   }
   if (const auto* order = std::get_if<Streaming>(&made)) {
-    (void)take_pieces(false);
+    (void)take_pieces();
     co_return co_await stream(*order, head_only);
   }
   const auto* answer = std::get_if<Answer>(&made);
   if (answer == nullptr) co_return false;
   short_ones_ = answer->is_short ? short_ones_ + 1 : 0;
   // What is here of the body is dropped; what is not is not waited for.
-  (void)take_pieces(false);
+  (void)take_pieces();
   const bool keep = keep_ && body_->done() && !hub_.stopping;
   if (const auto sent = send_at_once(*answer, keep, head_only)) co_return *sent;
   co_return co_await send_rest(*answer, keep);
@@ -298,37 +306,31 @@ Task<bool> Connection::refuse(int status, std::string_view why) {
   client_.forgive();
   const Answer answer{
       .status = status,
-      .body = error_body("invalid", cat("this request was refused: ", why, ". Nothing was done.")),
+      .body = error_body(status == 503 ? "unavailable" : "invalid",
+                         cat("this request was refused: ", why, ". Nothing was done.")),
       .fields = {},
       .type = "application/json"};
   if (!send_at_once(answer, false, false)) co_await send_rest(answer, false);
   co_return false;
 }
 
-Result<std::string> Connection::take_pieces(bool chunked) {
+Result<std::string> Connection::take_pieces() {
   std::string out;
   while (!body_->done() && out.size() < kMostGathered) {
     const auto piece = body_->next(client_.unread());
     if (!piece) return piece.error();
     if (piece->consumed == 0) break;
     taken_ += piece->data.size();
-    if (chunked && !piece->data.empty()) {
-      char size[20];
-      const auto end = std::to_chars(size, size + sizeof size, piece->data.size(), 16).ptr;
-      out += cat(std::string_view(size, end), "\r\n", piece->data, "\r\n");
-    } else {
-      out += piece->data;
-    }
+    out += piece->data;
     client_.consume(piece->consumed);
   }
-  if (chunked && body_->done()) out += "0\r\n\r\n";
   return out;
 }
 
 Task<std::optional<std::string>> Connection::collect(std::size_t most, Result<std::string> pieces) {
   if (continue_due_) co_await client_.write("HTTP/1.1 100 Continue\r\n\r\n");
   std::string out;
-  for (;; pieces = take_pieces(false)) {
+  for (;; pieces = take_pieces()) {
     if (!pieces) {
       co_await refuse(400, pieces.error().message);
       co_return std::nullopt;
@@ -348,6 +350,36 @@ Task<std::optional<std::string>> Connection::collect(std::size_t most, Result<st
   }
   client_.allow_for_ever();
   co_return out;
+}
+
+// A request goes on when it is whole. A half that a client or a frozen proxy left behind would be
+// carried out by an upstream that takes no notice of lengths.   G5
+Task<bool> Connection::gather() {
+  if (spool_) co_return true;
+  spool_.emplace();
+  if (continue_due_) co_await client_.write("HTTP/1.1 100 Continue\r\n\r\n");
+  while (true) {
+    const auto pieces = take_pieces();
+    const bool fits = taken_ <= hub_.options.limits.body_bytes;
+    if (!pieces || !fits) {
+      // g++ 12 destroys a temporary of a conditional inside co_await twice.
+      const int status = pieces ? 413 : 400;
+      const std::string why = pieces ? "the body is too long" : pieces.error().message;
+      co_return co_await refuse(status, why);
+    }
+    if (const auto kept = spool_->add(*pieces); !kept) {
+      const std::string why = cat("there is no room for its body here: ", kept.error().message);
+      co_return co_await refuse(503, why);
+    }
+    if (body_->done()) break;
+    client_.allow_until(
+        std::min(request_until_, hub_.clock.mono() + hub_.options.limits.stall_time));
+    if (co_await client_.fill()) continue;
+    if (client_.timed_out()) co_await refuse(408, "the body did not come in time");
+    co_return false;
+  }
+  client_.allow_for_ever();
+  co_return true;
 }
 
 }  // namespace stint::net::http

@@ -7,7 +7,6 @@ namespace stint::net::http {
 namespace {
 
 constexpr std::size_t kMostIdleUpstreams = 256;
-constexpr std::string_view kTooLate = "the body did not come in time";
 
 std::string fields_text(const Fields& fields) {
   std::string out;
@@ -20,14 +19,13 @@ std::string fields_text(const Fields& fields) {
   return out;
 }
 
-std::string request_text(const RequestHead& head, bool chunked) {
+// With its length, also where the client sent it in chunks.
+std::string request_text(const RequestHead& head, std::uint64_t size) {
   Fields fields = head.fields;
-  const auto length = fields.first("Content-Length");
-  const std::string size = length ? std::string(*length) : std::string();
+  const bool has_body = fields.first("Content-Length") || fields.first("Transfer-Encoding");
   remove_hop_by_hop(fields);
   std::string out = cat(head.method, ' ', head.target, " HTTP/1.1\r\n", fields_text(fields));
-  if (chunked) out += "Transfer-Encoding: chunked\r\n";
-  if (!size.empty()) out += cat("Content-Length: ", size, "\r\n");
+  if (has_body) out += cat("Content-Length: ", size, "\r\n");
   return out + "\r\n";
 }
 
@@ -57,21 +55,16 @@ struct Connection::Passing {
   Passing(Hub& hub, const RequestHead& asked, const Forward& how)
       : head(asked), order(how), sent(hub.loop, asio::steady_timer::time_point::max()) {}
   bool allowed() const { return !order.may_send || order.may_send(); }
-  // The client is told that its body came too late, not what the upstream made of the half.
-  bool too_late() const { return client_late && !begun; }
 
   const RequestHead& head;
   const Forward& order;
   std::shared_ptr<Wire> up;
-  bool chunked = false;
-  bool whole = false;        // the request was sent to its last byte
-  bool sending = false;      // send_body() is at it
-  bool abandoned = false;    // the upstream wants no more of it
-  bool forbidden = false;    // may_send said no
-  bool client_late = false;  // the body did not come in time
-  int refusal = 0;           // the body is not what it should be: this status
-  std::string why;
-  bool begun = false;  // the client has seen a part of the answer
+  bool whole = false;      // the request was sent to its last byte
+  bool sending = false;    // send_body() is at it
+  std::uint64_t at = 0;    // how much of the body was sent
+  bool forbidden = false;  // may_send said no
+  bool broken = false;     // what is kept of the body cannot be read
+  bool begun = false;      // the client has seen a part of the answer
   bool client_gone = false;
   bool told = false;
   asio::steady_timer sent;  // rings when send_body() is done
@@ -106,6 +99,10 @@ Task<std::shared_ptr<Wire>> Connection::connect_upstream() {
     const auto [refused] = co_await wire->socket().async_connect(place, kQuietly);
     if (refused) continue;
     wire->socket().set_option(tcp::no_delay(true), failed);
+    // Whatever closes it (also the kernel, when this process is killed) resets it: the end of a
+    // half that was sent is never taken for the end of the request.   G5
+    wire->socket().set_option(asio::socket_base::linger(true, 0), failed);
+    if (failed) continue;
     co_return wire;
   }
   co_return nullptr;
@@ -121,30 +118,16 @@ Task<bool> Connection::give_up(Passing& passing, int status, std::string_view wh
   if (passing.begun || cut_ || passing.client_gone) co_return false;
   client_.forgive();
   JsonText inner;
-  inner.field("code", status == 413 || status == 400 || status == 408 ? "invalid" : "unavailable")
-      .field("message", why);
+  inner.field("code", "unavailable").field("message", why);
   Answer answer{.status = status, .body = cat("{\"error\":", inner.done(), "}")};
   if (status == 503) answer.fields.push_back({"Retry-After", "1"});
-  const bool drained = body_->done() && !passing.sending;
-  const bool keep = keep_ && drained && !hub_.stopping;
+  const bool keep = keep_ && !hub_.stopping;
   if (const auto sent = send_at_once(answer, keep, passing.head.method == "HEAD")) co_return *sent;
   co_return co_await send_rest(answer, keep);
 }
 
 Task<bool> Connection::forward(const RequestHead& head, const Forward& order) {
   const auto passing = std::make_shared<Passing>(hub_, head, order);
-  passing->chunked = head.fields.first("Transfer-Encoding").has_value();
-  std::string first = request_text(head, passing->chunked);
-  const auto pieces = take_pieces(passing->chunked);
-  if (!pieces || taken_ > hub_.options.limits.body_bytes) {
-    finish(*passing, Forwarded::NotSent);
-    // g++ 12 destroys a temporary of a conditional inside co_await twice.
-    const int status = pieces ? 413 : 400;
-    const std::string why =
-        pieces ? "the body is too long; nothing was sent on" : pieces.error().message;
-    co_return co_await give_up(*passing, status, why);
-  }
-  first += *pieces;
   passing->up = co_await connect_upstream();
   upstream_ = passing->up;
   if (!passing->up || cut_ || !passing->allowed()) {
@@ -155,27 +138,27 @@ Task<bool> Connection::forward(const RequestHead& head, const Forward& order) {
                                there ? "this proxy is no longer the one that admits; ask again"
                                      : "the upstream is not reached; nothing was sent to it");
   }
-  co_await send_first(passing, first);
+  co_await send_first(passing);
   const auto answer = co_await read_answer_head(*passing);
   const bool keep = answer ? co_await pass_answer(*passing, *answer) : false;
-  // Whoever still reads the client's body for an upstream that has answered stops.
+  // Whoever still sends to an upstream that has answered stops.
   if (passing->sending) {
-    error_code ignored;
-    passing->abandoned = true;
     passing->up->close();
-    client_.socket().cancel(ignored);
     while (passing->sending) co_await passing->sent.async_wait(kQuietly);
   }
   if (passing->told) co_return keep && passing->whole;
   co_return co_await tell_no_answer(*passing);
 }
 
-Task<void> Connection::send_first(std::shared_ptr<Passing> passing, std::string_view first) {
-  if (continue_due_) co_await client_.write("HTTP/1.1 100 Continue\r\n\r\n");
+Task<void> Connection::send_first(std::shared_ptr<Passing> passing) {
   passing->sending = true;
   passing->up->allow(hub_.options.limits.answer_time);
-  const bool went = co_await passing->up->write(first);
-  if (went && !body_->done()) {
+  const auto piece = spool_->piece(0);
+  const std::string head = request_text(passing->head, spool_->size());
+  const std::string first = piece.value_or("");
+  const bool went = piece && co_await passing->up->write(head, first);
+  passing->at = first.size();
+  if (went && passing->at < spool_->size()) {
     asio::co_spawn(hub_.loop, send_body(passing), asio::detached);
     co_return;
   }
@@ -185,13 +168,9 @@ Task<void> Connection::send_first(std::shared_ptr<Passing> passing, std::string_
 
 Task<bool> Connection::tell_no_answer(Passing& passing) {
   const bool late = passing.up->timed_out();
-  const bool let_go = !passing.whole && !late && !passing.forbidden && !cut_;
+  const bool let_go = !passing.whole && !late && !passing.forbidden && !passing.broken && !cut_;
   passing.up->close();
   finish(passing, let_go ? Forwarded::Ended : Forwarded::Unanswered);
-  if (passing.refusal != 0) co_return co_await give_up(passing, passing.refusal, passing.why);
-  if (passing.client_late) {
-    co_return co_await give_up(passing, 408, kTooLate);
-  }
   if (passing.forbidden) {
     co_return co_await give_up(passing, 503,
                                "this proxy lost its lease while the request was on its way; it may "
@@ -207,44 +186,24 @@ Task<bool> Connection::tell_no_answer(Passing& passing) {
 Task<void> Connection::send_body(std::shared_ptr<Passing> passing) {
   const auto self = shared_from_this();
   passing->whole = co_await send_pieces(*passing);
-  // The upstream sees that the request will never be whole, and lets go of it: that is waited for.
-  if (!passing->whole) {
-    if (passing->forbidden) {
-      passing->up->close();
-    } else {
-      passing->up->shut_sending();
-    }
-  }
+  // An upstream that has closed may have answered before.
+  if (passing->forbidden || passing->broken) passing->up->close();
   passing->up->allow(hub_.options.limits.answer_time);
   passing->sending = false;
   passing->sent.cancel();
 }
 
 Task<bool> Connection::send_pieces(Passing& passing) {
-  const Limits& limits = hub_.options.limits;
-  while (!body_->done()) {
-    passing.up->allow_for_ever();
-    client_.allow_until(std::min(request_until_, hub_.clock.mono() + limits.stall_time));
-    if (!co_await client_.fill()) {
-      passing.client_late = client_.timed_out();
-      passing.client_gone = !passing.client_late && !passing.abandoned;
-      co_return false;
-    }
-    while (!client_.unread().empty() && !body_->done()) {
-      const auto pieces = take_pieces(passing.chunked);
-      if (!pieces || taken_ > limits.body_bytes) {
-        passing.refusal = pieces ? 413 : 400;
-        passing.why = pieces ? "the body is too long" : pieces.error().message;
-        co_return false;
-      }
-      if (pieces->empty()) break;
-      passing.forbidden = !passing.allowed();
-      if (passing.forbidden) co_return false;
-      passing.up->allow(limits.answer_time);
-      if (!co_await passing.up->write(*pieces)) co_return false;
-    }
+  while (passing.at < spool_->size()) {
+    const auto piece = spool_->piece(passing.at);
+    passing.broken = !piece;
+    if (passing.broken) co_return false;
+    passing.forbidden = !passing.allowed();
+    if (passing.forbidden) co_return false;
+    passing.up->allow(hub_.options.limits.answer_time);
+    if (!co_await passing.up->write(*piece)) co_return false;
+    passing.at += piece->size();
   }
-  client_.allow_for_ever();
   co_return true;
 }
 
@@ -291,7 +250,6 @@ Task<bool> Connection::pass_answer(Passing& passing, const ResponseHead& head) {
     passing.up->close();
   }
   finish(passing, whole ? Forwarded::Answered : Forwarded::Unanswered);
-  if (passing.too_late()) co_return co_await give_up(passing, 408, kTooLate);
   co_return whole&& shape.keep && !passing.client_gone;
 }
 
@@ -314,7 +272,7 @@ Task<bool> Connection::pass_answer_body(Passing& passing, Framing framing, bool 
       up.consume(piece->consumed);
     }
     if (body.done() && chunked) out += "0\r\n\r\n";
-    if (!out.empty() && !passing.client_gone && !passing.too_late()) {
+    if (!out.empty() && !passing.client_gone) {
       if (!passing.sending) client_.allow(hub_.options.limits.stall_time);
       passing.begun = true;
       passing.client_gone = !co_await client_.write(out);
@@ -325,8 +283,7 @@ Task<bool> Connection::pass_answer_body(Passing& passing, Framing framing, bool 
     up.allow(hub_.options.limits.answer_time);
     if (!co_await up.fill()) {
       const bool ended = body.until_close() && !up.timed_out() && !cut_;
-      if (ended && chunked && !passing.client_gone && !passing.too_late())
-        co_await client_.write("0\r\n\r\n");
+      if (ended && chunked && !passing.client_gone) co_await client_.write("0\r\n\r\n");
       co_return ended;
     }
   }

@@ -74,6 +74,7 @@ class LaneCall final : public ShortCall {
 
   // What only the loop can do is not asked of a lane.
   void forward(Forward /*forward*/) override { CHECK(false, "a lane forwards nothing"); }
+  void gather(std::function<void()> /*then*/) override { CHECK(false, "a lane forwards nothing"); }
   void collect(std::size_t /*most*/, std::function<void(std::string)> /*then*/) override {
     CHECK(false, "the body is there");
   }

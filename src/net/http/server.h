@@ -1,6 +1,7 @@
 // An HTTP/1.1 server: listens, reads requests strictly (net/http/message.h), keeps connections
 // alive, cuts off who is slow or greedy, and hands each request to a handler, which answers it,
-// asks for its body, or has it forwarded to an upstream, streaming both ways.
+// asks for its body, or has it forwarded to an upstream: once its body is whole, and its answer
+// streaming.
 //
 // One thread runs the loop; a small pool with a bounded queue does what may block (work()).
 // What it stands on (Boost.Asio) shows in no header but net/http/wire.h.
@@ -55,7 +56,7 @@ class Feed {
 enum class Forwarded {
   NotSent,     // the upstream has seen nothing of it
   Answered,    // answered to the last byte
-  Ended,       // never sent as a whole; the upstream has let go of it
+  Ended,       // never sent as a whole; the upstream has let go of it by itself
   Unanswered,  // the upstream may still be at it
 };
 
@@ -66,14 +67,18 @@ struct Forward {
   std::function<void(Forwarded)> ended;
 };
 
-// One request that waits for its handler. Exactly one of answer(), forward() and collect() is
-// called, once (after collect(): answer()). Thread safety: any thread.
+// One request that waits for its handler. Exactly one of answer(), forward(), gather() and
+// collect() is called, once (after collect(): answer(); after gather(): answer() or forward()).
+// Thread safety: any thread.
 class Call {
  public:
   virtual ~Call() = default;
   virtual const RequestHead& head() const = 0;
   virtual void answer(Answer answer) = 0;
   virtual void forward(Forward forward) = 0;
+  // Waits for the whole body and keeps it, for forward(); `then` is called on the loop, and decides
+  // anew. Too long, too late or broken: it is not called, and the client is told.
+  virtual void gather(std::function<void()> then) = 0;
   // Reads the whole body; `then` is called on the loop. Too long or broken: it is not called, and
   // the client is told.
   virtual void collect(std::size_t most, std::function<void(std::string)> then) = 0;

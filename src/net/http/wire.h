@@ -19,6 +19,7 @@
 
 #include "net/http/lanes.h"
 #include "net/http/server.h"
+#include "net/http/spool.h"
 
 namespace stint::net::http {
 
@@ -98,12 +99,15 @@ struct Collect {
   std::size_t most = 0;
   std::function<void(std::string)> then;
 };
+struct Gather {
+  std::function<void()> then;
+};
 class OpenFeed;
 struct Streaming {
   Answer head;
   std::shared_ptr<OpenFeed> feed;
 };
-using Decision = std::variant<std::monostate, Answer, Forward, Collect, Streaming>;
+using Decision = std::variant<std::monostate, Answer, Forward, Gather, Collect, Streaming>;
 
 struct Hub;
 class PendingCall;
@@ -133,8 +137,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Task<bool> refuse(int status, std::string_view why);
   // `pieces`: what was taken of the body already.
   Task<std::optional<std::string>> collect(std::size_t most, Result<std::string> pieces);
-  // What is there of the body, as the upstream gets it (`chunked`: framed anew). Errors: Invalid.
-  Result<std::string> take_pieces(bool chunked);
+  // All of the body into spool_. False: the client was told what is wrong.
+  Task<bool> gather();
+  // What is there of the body. Errors: Invalid.
+  Result<std::string> take_pieces();
   Task<void> linger();
   Task<bool> stream(const Streaming& order, bool head_only);
   void unwatch_client();
@@ -142,7 +148,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Task<bool> forward(const RequestHead& head, const Forward& order);
   Task<std::shared_ptr<Wire>> connect_upstream();
   struct Passing;
-  Task<void> send_first(std::shared_ptr<Passing> passing, std::string_view first);
+  Task<void> send_first(std::shared_ptr<Passing> passing);
   Task<bool> tell_no_answer(Passing& passing);
   Task<void> send_body(std::shared_ptr<Passing> passing);
   Task<bool> send_pieces(Passing& passing);
@@ -156,6 +162,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Wire client_;
   std::shared_ptr<Wire> upstream_;
   std::optional<BodyReader> body_;  // of the present request
+  std::optional<Spool> spool_;      // the whole of it, if it was gathered
   bool keep_ = false;               // after it
   bool continue_due_ = false;       // the client waits for 100 Continue
   bool idle_ = true;
@@ -187,6 +194,7 @@ class PendingCall final : public Call, public std::enable_shared_from_this<Pendi
   void on_gone(std::function<void()> then) override;
   std::string peer() const override { return connection_->peer(); }
   void cut() override;
+  void gather(std::function<void()> then) override { decide(Gather{std::move(then)}); }
   void decide(Decision decision);
 
   // The loop's own.

@@ -174,11 +174,13 @@ Result<std::unique_ptr<Ground>> take_ground(const LogOptions& options, Nanos now
 Result<Entered> enter(Recovered& recovered, const LogOptions& options, Nanos now) {
   Entered out;
   std::vector<BootRow>& boots = recovered.boots;
-  const Arrival kind = arrival_of(boots, options.clock_name);
+  const Arrival kind =
+      arrival_of(boots, options.clock_name, {.now = now, .last_commit = recovered.mark.last});
   switch (kind) {
     case Arrival::SameBoot: break;
     case Arrival::OtherNamespace:
       return namespace_error(options.path, boots.back().name, options.clock_name);
+    case Arrival::UnnamedClock: return unnamed_clock_error(options.path);
     case Arrival::FirstBoot:
     case Arrival::Reboot:
     case Arrival::Copy: {

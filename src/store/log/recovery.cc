@@ -109,7 +109,7 @@ class Replay {
   // One that knew the missing one to be synced. And while the machine runs on, what a process has
   // written is there in the order in which it was written: a power cut alone can keep the later.
   bool betrays(const LogEntry& entry) const {
-    const bool same_boot = !out_.boots.empty() && out_.boots.back().name.boot_id == boot_id_;
+    const bool same_boot = !boot_id_.empty() && !out_.boots.empty() && out_.boots.back().name.boot_id == boot_id_;
     return entry.synced > out_.end.number ||
            (same_boot && entry.session == session_ && entry.number > out_.end.number);
   }

@@ -195,6 +195,17 @@ Status enter_new_boot(Database& db, const SqliteOptions& options, Nanos now,
   return add_boot(db, {options.clock_name, now, copy, prolonged});
 }
 
+Result<Arrival> arrival(Database& db, const std::vector<BootRow>& rows,
+                        const SqliteOptions& options, Nanos now) {
+  ClockReading reading{.now = now};
+  if (!boots_are_named(rows, options.clock_name)) {
+    const auto read = read_journal(db, nullptr);
+    if (!read) return read.error();
+    reading.last_commit = read->journal.mark.last;
+  }
+  return arrival_of(rows, options.clock_name, reading);
+}
+
 // Under the write lock: of several processes one sees the new boot first, the others find it
 // entered.
 Result<Entered> enter_locked(Database& db, const SqliteOptions& options, Nanos now) {
@@ -202,15 +213,17 @@ Result<Entered> enter_locked(Database& db, const SqliteOptions& options, Nanos n
   auto rows = read_boots(db);
   if (!rows) return rows.error();
   Entered entered;
-  const Arrival kind = arrival_of(*rows, options.clock_name);
-  switch (kind) {
+  const auto kind = arrival(db, *rows, options, now);
+  if (!kind) return kind.error();
+  switch (*kind) {
     case Arrival::SameBoot: break;
+    case Arrival::UnnamedClock: return unnamed_clock_error(options.path);
     case Arrival::OtherNamespace:
       return namespace_error(options.path, rows->back().name, options.clock_name);
     case Arrival::FirstBoot:
     case Arrival::Reboot:
     case Arrival::Copy: {
-      if (auto ok = enter_new_boot(db, options, now, *rows, kind); !ok) return ok.error();
+      if (auto ok = enter_new_boot(db, options, now, *rows, *kind); !ok) return ok.error();
       rows = read_boots(db);
       if (!rows) return rows.error();
       break;
@@ -245,9 +258,8 @@ Result<Entered> enter(Database& db, const SqliteOptions& options, Nanos now) {
   const auto version = pragma(db, "PRAGMA user_version");
   if (version && *version == kSchema) {
     auto rows = read_boots(db);
-    if (rows && arrival_of(*rows, options.clock_name) == Arrival::SameBoot) {
-      return enter_locked(db, options, now);
-    }
+    const auto kind = rows ? arrival(db, *rows, options, now) : rows.error();
+    if (kind && *kind == Arrival::SameBoot) return enter_locked(db, options, now);
   }
   if (auto begun = db.set_synced(true); !begun) return begun.error();
   if (auto begun = db.run("BEGIN IMMEDIATE"); !begun) return begun.error();

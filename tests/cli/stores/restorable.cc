@@ -59,10 +59,7 @@ class SqliteRestore final : public Restorable {
   std::string url() const override { return cat("sqlite:", file()); }
   void back_up() override { must({"sqlite3", file(), cat(".backup ", place_.file("backup"))}); }
   void put_back() override { must({"sqlite3", file(), cat(".restore ", place_.file("backup"))}); }
-  void empty() override {
-    must({"sqlite3", place_.file("new"), "VACUUM"});
-    must({"sqlite3", file(), cat(".restore ", place_.file("new"))});
-  }
+  void empty() override {}
 
  private:
   std::string file() const { return place_.file("stint.db"); }
@@ -82,11 +79,8 @@ class DirCopy final : public Restorable {
     must({"cp", "-a", cat(place_.file("backup"), "/."), cat(folder(), "/")});
   }
   void empty() override {
-    if (kWhole) {
-      fs::remove_all(folder() + ".old");
-      return fs::rename(folder(), folder() + ".old");
-    }
-    must({"find", folder(), "-type", "f", "-delete"});
+    fs::remove_all(folder() + ".old");
+    fs::rename(folder(), folder() + ".old");
   }
 
  private:
@@ -204,14 +198,11 @@ std::unique_ptr<Restorable> make() {
 
 const std::vector<RestorableKind>& restorable_kinds() {
   static const std::vector<RestorableKind> kinds = {
-      {"SqliteCopy", "sqlite", make<SqliteCopy>, "moved or deleted while in use", false, false,
-       false, true},
+      {"SqliteCopy", "sqlite", make<SqliteCopy>, "moved or deleted while in use", false, false},
       {"SqliteRestore", "sqlite", make<SqliteRestore>},
-      {"DirectoryWhole", "dir", make<DirCopy<true>>, "replaced while in use", false, false, false,
-       true},
+      {"DirectoryWhole", "dir", make<DirCopy<true>>, "replaced while in use"},
       {"DirectoryInPlace", "dir", make<DirCopy<false>>},
-      {"LogWhole", "log", make<DirCopy<true, 'l'>>, "moved or deleted while in use", false, true,
-       false, true},
+      {"LogWhole", "log", make<DirCopy<true, 'l'>>, "moved or deleted while in use", false, true},
       {"RedisFlushed", "redis", make<RedisFlushed>, "emptied or replaced", true},
       {"RedisLog", "redis", make<RedisLog>},
       {"RedisSnapshot", "redis", make<RedisSnapshot>, "went back in time", false, false, true},
