@@ -52,14 +52,15 @@ Result<PathGuardRemoved> uninstall_path(const Target& target) {
   auto survey = site->survey();
   if (!survey) return survey.error();
   if (!survey->fences.empty()) out.resource = survey->fences.front().fence.resource;
-  const auto last = [](const BesideName& one) { return one.kind == Beside::Fence; };
+  const auto last = [](const BesideName& one) {
+    return one.kind == Beside::Fence || one.kind == Beside::Carried;
+  };
   std::ranges::stable_partition(survey->names, [&](const auto& one) { return !last(one); });
   for (const BesideName& one : survey->names) {
     if (auto gone = site->discard(one); !gone) return gone.error();
     ++out.files;
   }
-  // Of a network mount.
-  if (site->directory().remove(cat('.', site->name(), ".lock")) == 0) ++out.files;
+  if (site->directory().remove(site->lock_name()) == 0) ++out.files;
   if (auto synced = site->sync("taking the guard away"); !synced) return synced.error();
   return out;
 }

@@ -123,9 +123,11 @@ Error Site::exchanged(std::string_view what) const {
 
 std::string Site::path() const { return cat(parent_ == "/" ? "" : parent_, '/', name_); }
 
+std::string Site::lock_name() const { return cat('.', name_, ".guard.lock"); }
+
 Status Site::lock() {
   if (!network_ || lock_) return {};
-  const std::string name = cat('.', name_, ".guard.lock");
+  const std::string name = lock_name();
   if (const int number = directory_.open_file(name, facts_ ? facts_->mode & 0666U : 0666U, lock_)) {
     return os::file_error(cat("opening the lock ", quoted(name)), number);
   }

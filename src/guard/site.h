@@ -58,6 +58,7 @@ class Site {
   // On a network mount listings may be old: those who guard there take turns as well. Waits at most
   // 5 s and then goes on without it: whoever has it may be frozen.
   Status lock();
+  std::string lock_name() const;  // of its file, which stays
 
   // The names beside the artifact; fences are not read.
   Result<std::vector<BesideName>> list() const;

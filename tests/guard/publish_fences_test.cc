@@ -3,6 +3,7 @@
 // G5
 #include <sys/stat.h>
 
+#include "guard/path_check.h"
 #include "tests/guard/site_fixture.h"
 
 namespace stint::test {
@@ -160,6 +161,30 @@ TEST_F(PublishFences, OfDirectoriesInsideAndMarksOfModeOnceComeAlong) {
   EXPECT_EQ(
       verdict_of(guard::seal_directory(dir.file("site/sub"), seal_with(pass_with(1)), &fences)),
       core::Verdict::Stale);
+}
+
+// A folder is as it was, but for what guards of other files keep there.
+TEST_F(PublishFences, AreTakenAwayWithTheirGuard) {
+  issue(2);
+  const auto at = [&](const char* words) {
+    return guard::uninstall_path(guard::parse_target(words, dir.path()).value());
+  };
+  ASSERT_TRUE(done(write("a", 2)));
+  ASSERT_TRUE(done(write("sub/deep/b", 2)));
+  ASSERT_TRUE(done(publish(true)));
+  guard::Pass once = pass_with(2);
+  once.mode = core::FenceMode::Once;
+  ASSERT_TRUE(done(guard::write_file({.path = dir.file("site/a"), .body = "x", .network = true},
+                                     once, &fences)));
+  ASSERT_EQ(inside().size(), 4U);  // a fence, a mark, a lock, and what came along
+  for (const char* words : {"file:site/sub/deep/b", "file:site/a", "dir:site"}) {
+    const auto gone = at(words);
+    ASSERT_TRUE(gone) << gone.error().message;
+    EXPECT_GT(gone->files, 0U) << words;
+  }
+  EXPECT_TRUE(inside().empty());
+  EXPECT_TRUE(kept_in(dir.path()).empty());
+  EXPECT_EQ(here("a"), "x");
 }
 
 // What cannot be understood refuses everything, there as here.
