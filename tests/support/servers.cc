@@ -219,12 +219,14 @@ WorkerdServer::WorkerdServer() { with_environment({{"STINT_KEY", kSecret}}); }
 
 std::string WorkerdServer::missing() {
   static const std::string why = [] {
-    const Finished got = run({.argv = {WORKER_FOLDER "/dev.sh", "--install"}}, Millis(300'000));
+    const Finished got = run({.argv = {program(), "--install"}}, Millis(300'000));
     return got.exit_code == 0 ? std::string()
                               : cat("workerd cannot be fetched from npm: ", got.out, got.err);
   }();
   return why;
 }
+
+std::string WorkerdServer::program() { return WORKER_FOLDER "/dev.sh"; }
 
 std::string WorkerdServer::url() const { return cat("do+http://127.0.0.1:", port()); }
 
@@ -235,7 +237,7 @@ bool WorkerdServer::answers(Millis deadline) const {
 }
 
 Command WorkerdServer::command() const {
-  return {.argv = {WORKER_FOLDER "/dev.sh", std::to_string(port()), folder()}};
+  return {.argv = {program(), std::to_string(port()), folder()}};
 }
 
 // ---- etcd

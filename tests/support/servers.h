@@ -127,6 +127,7 @@ class WorkerdServer final : public Server {
   WorkerdServer();
   ~WorkerdServer() override { stop(); }
   static std::string missing();  // fetches it from npm, once
+  static std::string program();  // packaging/worker/dev.sh
   std::string url() const override;
   bool answers(Millis deadline) const override;
 
