@@ -1,9 +1,14 @@
 #include "tests/conformance/site_do.h"
 
+#include <cstdlib>
+#include <optional>
+
+#include "app/store_url.h"
 #include "base/check.h"
 #include "base/text.h"
 #include "os/clock.h"
 #include "os/pause.h"
+#include "os/random.h"
 #include "store/do/do_store.h"
 #include "tests/support/servers.h"
 
@@ -22,15 +27,33 @@ test::WorkerdServer& workerd() {
   return server;
 }
 
+// `make conformance STORE=URL`: a server that runs already, with the secret of the environment.
+std::optional<app::StoreUrl> asked_for() {
+  const char* const url = std::getenv("STINT_CONFORMANCE_STORE");
+  if (url == nullptr) return std::nullopt;
+  auto parsed = app::parse_store_url(url);
+  CHECK(parsed.has_value() && parsed->module == "do",
+        "STORE is no URL of a server that answers the store protocol (do:, do+http:)");
+  return *parsed;
+}
+
 class DoSite final : public Site {
  public:
   DoSite() {
     static int number = 0;
+    request_.timeout = Millis(30'000);
+    if (const auto url = asked_for()) {
+      request_.address = *url;
+      // Every site is a store that nobody has used.
+      request_.address.path = cat("conformance-", os::SystemRandom().id_hex(), "-", ++number);
+      const char* const key = std::getenv("STINT_KEY");
+      request_.key = key == nullptr ? "" : key;
+      return;
+    }
     request_.address.scheme = "do+http";
     request_.address.hosts.push_back({"127.0.0.1", workerd().port()});
     request_.address.path = cat("site-", ++number);
     request_.address.printable = cat(workerd().url(), '/', request_.address.path);
-    request_.timeout = Millis(30'000);
     request_.key = test::WorkerdServer::kSecret;
   }
   std::unique_ptr<store::Store> open() override {
