@@ -224,10 +224,11 @@ export class StintStore {
       const one = this.sql.exec(`SELECT count(*) AS n FROM record WHERE ${within}`, prefix, end).one();
       return { count: one.n };
     }
+    const most = Math.min(limit, MOST_ENTRIES);
     const side = after === "" ? "" : backwards ? "AND key < ?" : "AND key > ?";
     const rows = this.sql.exec(
       `SELECT * FROM record WHERE ${within} ${side} ORDER BY key ${backwards ? "DESC" : "ASC"} LIMIT ?`,
-      ...[prefix, end, ...(side ? [after] : []), Math.min(limit, MOST_ENTRIES)],
+      ...[prefix, end, ...(side ? [after] : []), most],
     );
     const entries: object[] = [];
     let chars = 0;
@@ -236,8 +237,7 @@ export class StintStore {
       chars += row.key.length + row.value.length;
       if (chars > MOST_PAGE_CHARS) break;
     }
-    const full = entries.length === MOST_ENTRIES || chars > MOST_PAGE_CHARS;
-    return { entries, more: full && entries.length < limit };
+    return { entries, more: entries.length === most || chars > MOST_PAGE_CHARS };
   }
 
   private commit(event: Moment, asked: any, changed: string[]): object {

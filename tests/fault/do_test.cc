@@ -251,6 +251,32 @@ TEST_F(DoFault, AValueOfAnyBytesComesBackAsItWas) {
   EXPECT_EQ(word_of(direct()->commit({a_step(Step::Kind::Set, "k\xFF", "v")}, {})), "invalid");
 }
 
+// By the number of records, and by their length.
+TEST_F(DoFault, AScanOfManyPagesIsWhole) {
+  const auto store = direct();
+  for (int i = 0; i < 20; ++i) {
+    std::vector<Step> steps;
+    for (int k = 0; k < 64; ++k) {
+      steps.push_back(a_step(Step::Kind::Append, "log/", "x"));
+      if (k < 16) steps.push_back(a_step(Step::Kind::Append, "long/", std::string(4096, 'x')));
+      if (steps.size() >= 60 || k == 63) {
+        ASSERT_EQ(word_of(store->commit(steps, {})), "done");
+        steps.clear();
+      }
+    }
+    ASSERT_EQ(log_length(*store), 64U * static_cast<unsigned>(i + 1));
+  }
+  ASSERT_EQ(
+      word_of(store->commit(
+          std::vector<Step>(64, a_step(Step::Kind::Append, "x/", std::string(4096, 'x'))), {})),
+      "done");
+  EXPECT_EQ(store->scan({"log/", "", SIZE_MAX, false}).value().entries.size(), 1280U);
+  EXPECT_EQ(store->scan({"log/", "", SIZE_MAX, true}).value().entries.size(), 1280U);
+  EXPECT_EQ(store->scan({"log/", "", 1001, false}).value().entries.size(), 1001U);
+  EXPECT_EQ(store->scan({"long/", "", SIZE_MAX, false}).value().entries.size(), 320U);
+  EXPECT_EQ(store->scan({"", "", SIZE_MAX, false}).value().entries.size(), 1664U);
+}
+
 // Two workerd on one folder: none of the two tears or loses what either acknowledged.
 TEST_F(DoFault, TwoServersOnOneFolderLoseNothingThatEitherAcknowledged) {
   const std::uint16_t port = free_port();
