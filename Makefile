@@ -8,7 +8,7 @@ SECONDS_EACH ?= 20
 comma := ,
 CMAKE_FLAGS = -G Ninja -DSAN=$(SAN) -DCMAKE_INSTALL_PREFIX=$(PREFIX)
 
-.PHONY: demo test build install setup bench soak crash sandboxes machines sim mutants fuzz check format clean
+.PHONY: demo test test-more conformance build install setup bench soak crash sandboxes machines sim mutants fuzz check format clean
 
 demo: build
 	@tools/demo.sh $(BUILD)/stint
@@ -21,7 +21,19 @@ test: $(BUILD)/.set-up-tests
 	@cmake -S . -B $(BUILD) $(CMAKE_FLAGS) -DBUILD_TESTING=ON >/dev/null
 	@tools/timed build cmake --build $(BUILD) -j $(JOBS)
 	@GTEST_BRIEF=1 tools/timed tests ctest --test-dir $(BUILD) --output-on-failure --no-tests=error -j 2 \
-	  $(if $(SAN),-L 'unit|conformance|sim|history|server',-LE 'bench|soak|sandbox')
+	  $(if $(SAN),-L 'unit|conformance|sim|history|server',-LE 'bench|soak|more|sandbox')
+
+# What takes long, or needs more than Debian's packages (npm).
+test-more: $(BUILD)/.set-up-tests
+	@cmake -S . -B $(BUILD) $(CMAKE_FLAGS) -DBUILD_TESTING=ON >/dev/null
+	@tools/timed build cmake --build $(BUILD) -j $(JOBS)
+	@GTEST_BRIEF=1 tools/timed tests ctest --test-dir $(BUILD) --output-on-failure --no-tests=error -L more
+
+# The store contract at a server of the store protocol, with STINT_KEY: STORE=do://host or do+http://127.0.0.1:8787.
+conformance: $(BUILD)/.set-up-tests
+	@cmake -S . -B $(BUILD) $(CMAKE_FLAGS) -DBUILD_TESTING=ON >/dev/null
+	@cmake --build $(BUILD) -j $(JOBS) --target conformance_tests 1>&2
+	@STINT_CONFORMANCE_STORE='$(STORE)' GTEST_BRIEF=1 $(BUILD)/tests/conformance_tests --gtest_filter='*/do'
 
 install: build
 	DESTDIR=$(DESTDIR) cmake --install $(BUILD) --prefix $(PREFIX)

@@ -4,10 +4,12 @@
 #include "base/check.h"
 #include "os/pause.h"
 #include "service/store_life.h"
+#include "store/do/do_store.h"
 #include "store/etcd/etcd_store.h"
 #include "store/postgres/postgres_store.h"
 #include "store/redis/redis_store.h"
 #include "store/sqlite/sqlite_store.h"
+#include "tests/support/servers.h"
 
 namespace stint::bench {
 namespace {
@@ -29,6 +31,10 @@ std::unique_ptr<store::Store> open(const std::string& text, const Clock& clock) 
   if (url.module == "postgres") return must(store::PostgresStore::open(request, clock));
   if (url.module == "redis") return must(store::RedisStore::open(request));
   if (url.module == "etcd") return must(store::etcd::EtcdStore::open(request, clock));
+  if (url.module == "do") {
+    request.key = test::WorkerdServer::kSecret;
+    return must(store::durable::DoStore::open(request, clock));
+  }
   store::SqliteOptions sqlite;
   sqlite.path = url.path;
   sqlite.clock_name = os::clock_name();

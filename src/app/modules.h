@@ -13,7 +13,7 @@
 
 namespace stint::app {
 
-// `kind`: "postgres", "redis", "etcd". Looked for beside the program (a build folder), in
+// `kind`: "postgres", "redis", "etcd", "do". Looked for beside the program (a build folder), in
 // ../lib/stint and ../lib/<architecture>/stint from there (an installed tree), and where this
 // program was configured to be installed.
 store::OpenedStore open_module_store(const std::string& kind, const store::OpenRequest& request,

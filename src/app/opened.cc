@@ -139,7 +139,9 @@ Result<std::unique_ptr<store::Store>> open_by(const OpenOptions& options, const 
   }
   if (!url.module.empty()) {
     return open_module_store(
-        url.module, {.address = url, .timeout = parsed.timeout, .may_create = may_create}, clock);
+        url.module,
+        {.address = url, .timeout = parsed.timeout, .may_create = may_create, .key = options.key},
+        clock);
   }
   if (url.scheme == "dir") return open_directory(url, parsed, clock, may_create, accept_copy);
   if (url.scheme == "log") return open_log(url, parsed, clock, may_create, accept_copy);

@@ -42,7 +42,7 @@ struct OpenOptions {
   StoreUrl url;
   std::string state_directory;  // for anchors; empty: keep none
   bool may_create = true;
-  std::string key = {};  // of a server; empty: none
+  std::string key = {};  // of a server or a `do:` store; empty: none
 };
 
 class Opened {

@@ -62,7 +62,9 @@ std::string secret_for(const StoreUrl& url, const Environment& environment) {
     }
     return {};
   };
-  if (url.module == "http") return first_set({"STINT_KEY", "STINT_KEY_FILE"});
+  if (url.module == "http" || url.module == "do") {
+    return first_set({"STINT_KEY", "STINT_KEY_FILE"});
+  }
   if (url.module != "postgres") return {};
   // What libpq looks into by itself.
   if (url.options.contains("passfile")) return "passfile=";

@@ -59,6 +59,8 @@ const std::vector<Scheme>& schemes() {
        Form::Network,
        "etcd://host1:2379,host2:2379",
        {"tls", "cacert", "cert", "key"}},
+      {"do", "do", Form::Network, "do://stint.example.workers.dev", {"cacert"}},
+      {"do+http", "do", Form::Network, "do+http://127.0.0.1:8787", {}},
       {"http", "http", Form::Network, "http://127.0.0.1:7878", {}},
       {"https", "http", Form::Network, "https://stint.example.org", {"cacert", "cert", "key"}},
   };
@@ -240,11 +242,13 @@ struct Usual {
   std::uint16_t port;
   std::string_view path;
 };
-constexpr std::array<Usual, 7> kUsual = {{{"postgres", "postgres", 5432, ""},
+constexpr std::array<Usual, 9> kUsual = {{{"postgres", "postgres", 5432, ""},
                                           {"postgresql", "postgres", 5432, ""},
                                           {"redis", "redis", 6379, "0"},
                                           {"rediss", "rediss", 6379, "0"},
                                           {"etcd", "etcd", 2379, ""},
+                                          {"do", "do", 443, "stint"},
+                                          {"do+http", "do+http", 8787, "stint"},
                                           {"http", "http", 80, ""},
                                           {"https", "https", 443, ""}}};
 

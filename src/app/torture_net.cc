@@ -12,6 +12,7 @@ std::uint16_t plain_port(const StoreUrl& url) {
     return found == url.options.end() ? std::string() : found->second;
   };
   if (url.scheme == "redis") return 6379;
+  if (url.scheme == "do+http") return 8787;
   if (url.scheme == "etcd") return option("tls").empty() && option("cacert").empty() ? 2379 : 0;
   const bool postgres = url.scheme == "postgres" || url.scheme == "postgresql";
   const bool plain = option("host").empty() && option("port").empty() && option("listen").empty() &&

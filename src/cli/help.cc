@@ -26,7 +26,7 @@ constexpr std::array<Variable, 29> kVariables = {{
     {"STINT_STORE", "the store's URL; a child of run gets it without a password"},
     {"STINT_STORE_FILE",
      "a file (0600) with the whole URL; counts before STINT_STORE if it is the same store"},
-    {"STINT_KEY", "the key for a server (--store http://, https://)"},
+    {"STINT_KEY", "the key for a server (--store http://, https://), or the secret of do://"},
     {"STINT_KEY_FILE", "a file with it"},
     {"STINT_OWNER", "the owner's label; RUN_ID if it is not set"},
     {"STINT_RESOURCE", "set for a child of run: the resource (the first one named)"},

@@ -44,7 +44,7 @@ int config_command(Session& session) {
 int version_command(Session& session) {
   if (session.json()) {
     session.print(api::to_json(std::vector<api::JsonField>{
-        {"version", STINT_VERSION}, {"stores", "sqlite dir log postgres redis etcd"}}));
+        {"version", STINT_VERSION}, {"stores", "sqlite dir log postgres redis etcd do"}}));
   } else {
     session.print("stint " STINT_VERSION);
   }

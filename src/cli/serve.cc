@@ -178,7 +178,9 @@ Result<app::OpenOptions> options_of(Session& session, bool demo) {
   auto settings = session.settings();
   if (!settings) return settings.error();
   return app::OpenOptions{.url = (*settings)->store_url,
-                          .state_directory = (*settings)->state_directory};
+                          .state_directory = (*settings)->state_directory,
+                          .may_create = true,
+                          .key = (*settings)->key};
 }
 
 int serve_command(Session& session) {

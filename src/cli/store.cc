@@ -14,7 +14,7 @@ namespace stint::cli {
 namespace {
 
 // A URL, or @FILE: a file that holds it, for one with a password.
-Result<app::OpenOptions> store_of(const std::string& word, const std::string& state_directory) {
+Result<app::OpenOptions> store_of(const std::string& word, const app::Settings& settings) {
   std::string text = word;
   if (word.starts_with('@')) {
     auto read = os::read_file(word.substr(1));
@@ -28,7 +28,10 @@ Result<app::OpenOptions> store_of(const std::string& word, const std::string& st
         "a password on the command line is seen by everybody who lists processes: write the URL "
         "into a file and say @FILE");
   }
-  return app::OpenOptions{.url = *url, .state_directory = state_directory, .may_create = true};
+  return app::OpenOptions{.url = *url,
+                          .state_directory = settings.state_directory,
+                          .may_create = true,
+                          .key = settings.key};
 }
 
 int store_command(Session& session) {
@@ -43,9 +46,9 @@ int store_command(Session& session) {
   }
   auto settings = session.settings();
   if (!settings) return session.fail(settings.error());
-  auto from = store_of(operands[1], (*settings)->state_directory);
+  auto from = store_of(operands[1], **settings);
   if (!from) return session.fail(from.error());
-  auto to = store_of(operands[2], (*settings)->state_directory);
+  auto to = store_of(operands[2], **settings);
   if (!to) return session.fail(to.error());
   app::StoreCopy copy{.from = *from,
                       .to = *to,

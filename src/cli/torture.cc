@@ -68,7 +68,8 @@ int torture_command(Session& session) {
   if (!settings) return session.fail(settings.error());
   app::OpenOptions options{.url = (*settings)->store_url,
                            .state_directory = (*settings)->state_directory,
-                           .may_create = true};
+                           .may_create = true,
+                           .key = (*settings)->key};
   if (const auto words = session.environment().get(app::kTortureVariable)) {
     options.state_directory.clear();  // the proxy's port is another store's tomorrow
     auto done = app::torture_here(options, *words, session.clock(), session.random());

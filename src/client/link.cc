@@ -198,7 +198,7 @@ Result<std::unique_ptr<Watch>> Link::watch_at(const std::string& path, const Que
                                  .headers = headers(),
                                  .timeout = request_.timeout,
                                  .connect_timeout = request_.timeout};
-  auto watch = net::open_stream_watch(http_, request, "changed", clock_);
+  auto watch = net::open_stream_watch(http_, request, {"changed", "changed"}, clock_);
   if (auto* stands = std::get_if<std::unique_ptr<Watch>>(&watch)) return std::move(*stands);
   const auto& outcome = std::get<net::HttpOutcome>(watch);
   if (!outcome) return unavailable(cat("the server at ", base_, ": ", outcome.failure->text));

@@ -1,5 +1,6 @@
 #include "net/stream_watch.h"
 
+#include <algorithm>
 #include <atomic>
 #include <thread>
 
@@ -12,13 +13,21 @@ namespace {
 
 constexpr Millis kBackAfter{500};
 
+// Moves `past` beyond the last occurrence, if that is further.
+bool found(const std::string& seen, const std::string& word, std::size_t& past) {
+  const std::size_t at = seen.rfind(word);
+  if (at == seen.npos) return false;
+  past = std::max(past, at + word.size());
+  return true;
+}
+
 class StreamWatch final : public Watch {
  public:
-  StreamWatch(std::shared_ptr<HttpClient> http, HttpRequest request, std::string word,
+  StreamWatch(std::shared_ptr<HttpClient> http, HttpRequest request, StreamWords words,
               const Clock& clock)
       : http_(std::move(http)),
         request_(std::move(request)),
-        word_(std::move(word)),
+        words_(std::move(words)),
         clock_(clock),
         thread_([this] { run(); }) {}
   ~StreamWatch() override {
@@ -63,11 +72,13 @@ class StreamWatch final : public Watch {
       std::string seen;
       HttpOutcome outcome = stream->run(request_, [&](std::string_view piece) {
         seen += piece;
-        const std::size_t at = seen.rfind(word_);
-        if (at != seen.npos) woken();
-        // A piece may end within the word.
-        if (at != seen.npos) seen.erase(0, at + word_.size());
-        if (seen.size() > word_.size()) seen.erase(0, seen.size() - word_.size());
+        std::size_t past = 0;
+        if (found(seen, words_.wakes, past)) event_.signal();
+        if (found(seen, words_.begins, past)) stands();
+        // A piece may end within a word.
+        seen.erase(0, past);
+        const std::size_t longest = std::max(words_.begins.size(), words_.wakes.size());
+        if (seen.size() > longest) seen.erase(0, seen.size() - longest);
         return !stopping_.load();
       });
       if (stopping_) return;
@@ -87,15 +98,15 @@ class StreamWatch final : public Watch {
     return true;
   }
 
-  void woken() {
-    event_.signal();
+  // Anew: what happened before is not known.
+  void stands() {
     const MutexLock lock(mutex_);
-    if (!std::exchange(stands_, true)) begun_.signal();
+    (std::exchange(stands_, true) ? event_ : begun_).signal();
   }
 
   const std::shared_ptr<HttpClient> http_;
   const HttpRequest request_;
-  const std::string word_;
+  const StreamWords words_;
   const Clock& clock_;
   os::EventFd event_;
   os::EventFd begun_;
@@ -111,9 +122,9 @@ class StreamWatch final : public Watch {
 }  // namespace
 
 std::variant<std::unique_ptr<Watch>, HttpOutcome> open_stream_watch(
-    const std::shared_ptr<HttpClient>& http, const HttpRequest& request, const std::string& word,
+    const std::shared_ptr<HttpClient>& http, const HttpRequest& request, const StreamWords& words,
     const Clock& clock) {
-  auto watch = std::make_unique<StreamWatch>(http, request, word, clock);
+  auto watch = std::make_unique<StreamWatch>(http, request, words, clock);
   if (auto refused = watch->begin()) return std::move(*refused);
   return std::unique_ptr<Watch>(std::move(watch));
 }

@@ -12,9 +12,14 @@
 
 namespace stint::net {
 
-// Waits until the word has come once: then the server watches. Else: what came instead.
+struct StreamWords {
+  std::string begins;  // says that the server watches from now on
+  std::string wakes;   // may be the same one
+};
+
+// Waits until the first word has come: then the server watches. Else: what came instead.
 std::variant<std::unique_ptr<Watch>, HttpOutcome> open_stream_watch(
-    const std::shared_ptr<HttpClient>& http, const HttpRequest& request, const std::string& word,
+    const std::shared_ptr<HttpClient>& http, const HttpRequest& request, const StreamWords& words,
     const Clock& clock);
 
 }  // namespace stint::net

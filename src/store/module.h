@@ -1,6 +1,6 @@
 // A store that lives in a module of its own: what it is given to open, and its one entry.
 //
-// PostgreSQL, Redis and etcd need libraries that would slow every start of the program; `app` loads
+// PostgreSQL, Redis, etcd and Durable Objects need libraries that would slow every start of the program; `app` loads
 // their module on first use. A module exports one function:
 //
 //   STINT_STORE_MODULE(request, clock) { return PostgresStore::open(request, clock); }
@@ -22,6 +22,7 @@ struct OpenRequest {
   Address address;
   Millis timeout{5000};  // the longest time that one call may take
   bool may_create = true;
+  std::string key = {};  // STINT_KEY; empty: none
 };
 
 using OpenedStore = Result<std::unique_ptr<Store>>;

@@ -12,6 +12,7 @@
 #include "store/memory/memory_store.h"
 #include "store/sqlite/sqlite_store.h"
 #include "tests/conformance/site_dir.h"
+#include "tests/conformance/site_do.h"
 #include "tests/conformance/site_etcd.h"
 #include "tests/conformance/site_log.h"
 #include "tests/conformance/site_postgres.h"
@@ -82,6 +83,7 @@ const std::vector<StoreCase>& stores() {
       {"redis", make_redis_site, true},
       {"etcd", make_etcd_site, true},
       {"postgres", make_postgres_site, true},
+      {"do", make_do_site, true},
   };
   return all;
 }

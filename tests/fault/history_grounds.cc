@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "os/clock.h"
 #include "store/dir/dir_store.h"
+#include "store/do/do_store.h"
 #include "store/etcd/etcd_store.h"
 #include "store/postgres/postgres_store.h"
 #include "store/redis/redis_store.h"
@@ -72,6 +73,29 @@ class RedisGround final : public Ground {
  private:
   const Via via_;
   RedisServer server_;
+};
+
+class DoGround final : public Ground {
+ public:
+  explicit DoGround(Via via) : via_(via) {}
+  Status start() override {
+    if (auto started = server_.start(); !started) return started;
+    if (via_ == Via::Proxy) put_proxies();
+    return {};
+  }
+  store::OpenedStore open(int) override {
+    auto request = request_to(cat("do+http://127.0.0.1:", port_to(0)));
+    request.key = WorkerdServer::kSecret;
+    return as_store(store::durable::DoStore::open(request, the_clock()));
+  }
+  // Longer than a client waits for an answer. A grant whose answer was lost must not end before its
+  // client asks again: the service then tells of the next holder, and not that it had the lease.
+  Millis ttl() const override { return Millis(2'000); }
+  std::vector<Server*> servers() override { return {&server_}; }
+
+ private:
+  const Via via_;
+  WorkerdServer server_;
 };
 
 class EtcdGround final : public Ground {
@@ -181,6 +205,11 @@ GroundKind postgres_ground(Via via) {
 GroundKind redis_ground(Via via) {
   return {RedisServer::missing,
           via == Via::Proxy ? make<RedisGround, Via::Proxy> : make<RedisGround, Via::Straight>};
+}
+
+GroundKind do_ground(Via via) {
+  return {WorkerdServer::missing,
+          via == Via::Proxy ? make<DoGround, Via::Proxy> : make<DoGround, Via::Straight>};
 }
 
 GroundKind etcd_ground(Via via) {

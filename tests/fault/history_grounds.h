@@ -49,8 +49,9 @@ struct GroundKind {
 };
 
 GroundKind postgres_ground(Via via);
-GroundKind redis_ground(Via via);       // appendfsync always
-GroundKind etcd_ground(Via via);        // three nodes
+GroundKind redis_ground(Via via);  // appendfsync always
+GroundKind etcd_ground(Via via);   // three nodes
+GroundKind do_ground(Via via);
 GroundKind etcd_ground_in_namespace();  // the third one in a network namespace
 GroundKind dir_ground();                // through two mount points in two mount namespaces
 

@@ -213,6 +213,33 @@ bool PostgresServer::answers(Millis deadline) const {
   return ask(port(), packet, 1, deadline).bytes.starts_with('R');
 }
 
+// ---- workerd
+
+WorkerdServer::WorkerdServer() { with_environment({{"STINT_KEY", kSecret}}); }
+
+std::string WorkerdServer::missing() {
+  static const std::string why = [] {
+    const Finished got = run({.argv = {program(), "--install"}}, Millis(300'000));
+    return got.exit_code == 0 ? std::string()
+                              : cat("workerd cannot be fetched from npm: ", got.out, got.err);
+  }();
+  return why;
+}
+
+std::string WorkerdServer::program() { return WORKER_FOLDER "/dev.sh"; }
+
+std::string WorkerdServer::url() const { return cat("do+http://127.0.0.1:", port()); }
+
+bool WorkerdServer::answers(Millis deadline) const {
+  const Received got =
+      ask(port(), "GET /v1/x/read HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", 12, deadline);
+  return got.bytes.find(" 401 ") != std::string::npos;
+}
+
+Command WorkerdServer::command() const {
+  return {.argv = {program(), std::to_string(port()), folder()}};
+}
+
 // ---- etcd
 
 EtcdNode::EtcdNode(std::string name, EtcdHome home)

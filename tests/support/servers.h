@@ -120,6 +120,21 @@ class PostgresServer final : public Server {
   std::uint16_t primary_ = 0;
 };
 
+// The Worker of packaging/worker on the real workerd: `do+http:`, with this secret.
+class WorkerdServer final : public Server {
+ public:
+  static constexpr const char* kSecret = "the-secret-of-the-tests";
+  WorkerdServer();
+  ~WorkerdServer() override { stop(); }
+  static std::string missing();  // fetches it from npm, once
+  static std::string program();  // packaging/worker/dev.sh
+  std::string url() const override;
+  bool answers(Millis deadline) const override;
+
+ protected:
+  Command command() const override;
+};
+
 // Where a node lives, if not beside the test: see netns.h.
 struct EtcdHome {
   std::string host = "127.0.0.1";

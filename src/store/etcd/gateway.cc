@@ -15,7 +15,6 @@ namespace {
 // One member may use this much of the time before the next is asked.
 constexpr Millis kLeastShare{500};
 constexpr Millis kPauseBetweenRounds{50};
-constexpr std::size_t kLongestText = 200;
 
 // gRPC's numbers.
 enum Grpc {
@@ -51,29 +50,12 @@ bool surely_refused(std::int64_t code, std::string_view text) {
 
 }  // namespace
 
-Millis Deadline::left() const { return std::chrono::duration_cast<Millis>(at_ - clock_.mono()); }
-
-Deadline Deadline::within(Millis time) const {
-  return Deadline(clock_, std::max(Millis(0), std::min(left(), time)));
-}
-
 Gateway::Gateway(GatewayOptions options, net::HttpClient& http, const Clock& clock)
     : options_(std::move(options)), http_(http), clock_(clock) {}
 
 std::string Gateway::scrubbed(std::string_view text) {
-  std::string out(text.substr(0, kLongestText * 4));
-  std::vector<std::string> secrets = {options_.password};
-  {
-    const MutexLock lock(mutex_);
-    secrets.push_back(token_);
-  }
-  for (const std::string& secret : secrets) {
-    if (secret.empty()) continue;
-    for (std::size_t at = out.find(secret); at != out.npos; at = out.find(secret, at + 3)) {
-      out.replace(at, secret.size(), "***");
-    }
-  }
-  return printable(trim(out.substr(0, kLongestText)));
+  const MutexLock lock(mutex_);
+  return net::scrubbed(text, {options_.password, token_});
 }
 
 Error Gateway::unreachable(std::size_t member, std::string_view why) {
@@ -92,17 +74,15 @@ net::HttpRequest Gateway::request(std::size_t member, std::string_view path,
 
 bool Gateway::judge(const net::HttpOutcome& outcome, Twice twice, std::size_t member,
                     Reply& reply) {
-  const Code if_arrived = twice == Twice::Never ? Code::UnknownOutcome : Code::Unavailable;
   if (!outcome) {
-    const bool sent = outcome.failure->kind == net::HttpFailure::Kind::MaybeSent;
     const std::string& text = outcome.failure->text;
     // What a TLS server does with a request that it cannot read.
     const bool maybe_tls =
         says(text, "Empty reply") && !options_.members[member].starts_with("https");
     reply.error = unreachable(
         member, maybe_tls ? cat(text, " (if it speaks TLS, add tls=1 to the store URL)") : text);
-    if (sent) reply.error->code = if_arrived;
-    return !sent || twice == Twice::Harmless;
+    reply.error->code = net::code_of(*outcome.failure, twice);
+    return net::may_repeat(*outcome.failure, twice);
   }
   const int status = outcome.answer.status;
   boost::system::error_code broken;
@@ -120,7 +100,7 @@ bool Gateway::judge(const net::HttpOutcome& outcome, Twice twice, std::size_t me
                                           ", and not as an etcd with a JSON gateway does"));
   // These are refusals; any other status may come from something in between.
   const bool refused = status == 400 || status == 403 || status == 404 || status == 405;
-  if (!refused) reply.error->code = if_arrived;
+  if (!refused) reply.error->code = net::code_if_arrived(twice);
   return false;
 }
 
@@ -131,7 +111,7 @@ bool Gateway::judge_refusal(const json::object& said, Twice twice, std::size_t m
   const std::string words = text ? *text : std::string();
   reply.error = unreachable(member, words.empty() ? "an error without words" : words);
   if (!code || !surely_refused(*code, words)) {
-    if (twice == Twice::Never) reply.error->code = Code::UnknownOutcome;
+    reply.error->code = net::code_if_arrived(twice);
     return twice == Twice::Harmless;
   }
   reply.refusal = says(words, "lease not found")  ? Refusal::LeaseNotFound

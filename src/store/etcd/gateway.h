@@ -15,23 +15,13 @@
 
 #include "base/mutex.h"
 #include "base/result.h"
+#include "net/attempt.h"
 #include "net/http_client.h"
 
 namespace stint::store::etcd {
 
-// What is left of the time that a call may take.
-class Deadline {
- public:
-  Deadline(const Clock& clock, Millis time) : clock_(clock), at_(clock.mono() + time) {}
-  Millis left() const;
-  bool passed() const { return left().count() <= 0; }
-  // The nearer of this one and the time from now.
-  Deadline within(Millis time) const;
-
- private:
-  const Clock& clock_;
-  MonoTime at_;
-};
+using net::Deadline;
+using net::Twice;
 
 // The server's kinds of refusal that somebody here acts upon.
 enum class Refusal {
@@ -49,8 +39,6 @@ struct Reply {
   bool stale_token = false;  // because of the token: log in and ask again
   explicit operator bool() const { return !error; }
 };
-
-enum class Twice { Harmless, Never };
 
 struct GatewayOptions {
   std::vector<std::string> members;  // "http://host:port"
