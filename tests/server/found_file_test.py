@@ -117,10 +117,14 @@ class FoundFile(TestCase):
         self.assertEqual(commands, known)
 
     def test_no_command_shows_its_key_to_a_found_store(self):
-        self.say(self.url)
         with open(f'{self.dir}/key', 'w') as file:
             file.write(KEY)
-        for env in ({'STINT_KEY': KEY}, {'STINT_KEY_FILE': f'{self.dir}/key'}):
+        by_file = {'STINT_KEY_FILE': f'{self.dir}/key'}
+        self.say(f'do+http://127.0.0.1:{self.stranger.port}')
+        self.refused(['slots', 'j'], STINT_KEY=KEY)
+        self.refused(['slots', 'j'], **by_file)
+        self.say(self.url)
+        for env in ({'STINT_KEY': KEY}, by_file):
             for cases in READERS.values():
                 for words in cases:
                     self.refused(words, **env)
