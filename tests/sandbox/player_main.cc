@@ -325,6 +325,22 @@ pid_t start_command(const Plan& plan, pid_t top) {
   sleep_on();
 }
 
+void write_file(const char* path, const std::string& text) {
+  const int file = ::open(path, O_WRONLY | O_CLOEXEC);
+  if (file < 0 || ::write(file, text.data(), text.size()) < 0) die(path);
+  ::close(file);
+}
+
+// A plain user is root in a user namespace of its own, where it may do the rest.
+void become_root() {
+  const std::string user = std::to_string(::geteuid());
+  const std::string group = std::to_string(::getegid());
+  if (::unshare(CLONE_NEWUSER) != 0) die("a user namespace");
+  write_file("/proc/self/setgroups", "deny");
+  write_file("/proc/self/uid_map", "0 " + user + " 1");
+  write_file("/proc/self/gid_map", "0 " + group + " 1");
+}
+
 int confine(const Plan& plan) {
   int flags = 0;
   if (plan.no_proc || plan.no_cgroup || plan.everything || plan.hidepid) flags |= CLONE_NEWNS;
@@ -332,6 +348,7 @@ int confine(const Plan& plan) {
   if (plan.everything)
     flags |= CLONE_NEWIPC | CLONE_NEWNET | CLONE_NEWUTS | CLONE_NEWCGROUP | 0x80 /* NEWTIME */;
   const pid_t top = ::getpid();
+  if ((flags != 0 || !plan.root.empty()) && ::geteuid() != 0) become_root();
   if (flags != 0 && ::unshare(flags) != 0) die("unshare");
   if (!plan.pid_namespace) keep(plan, top);
   const pid_t keeper = ::fork();

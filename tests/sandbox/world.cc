@@ -96,7 +96,10 @@ std::string Confined::missing() {
   wait_until([&] { return working() || !child_->running() || report(Millis(0)); });
   constexpr int kCannot = 99;
   const auto exit = child_->wait(Millis(0));
-  const bool cannot = exit && exit->code == kCannot;
+  const bool refused = err().starts_with("unshare: ") || err().starts_with("bwrap: ");
+  const auto told = report(Millis(0));
+  const bool cannot =
+      (exit && (exit->code == kCannot || refused)) || (told && told->exit_code == kCannot);
   return cannot ? cat("this sandbox cannot be had here: ", trim(err())) : "";
 }
 
