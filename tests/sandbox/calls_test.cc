@@ -21,6 +21,8 @@ token=$("$0" acquire r --ttl 30s)
 [ "$(cat out.txt)" = one ]
 [ "$(cat live/file)" = two ]
 "$0" run r a b -- "$0" run r -- "$0" progress half
+"$0" once key -- true
+"$0" run gate -- "$0" admit name -- true
 id=$("$0" queue put q payload --create)
 "$0" work q --until-empty -- true
 "$0" queue show "$id" >/dev/null
