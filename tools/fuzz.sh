@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # fuzz.sh [SECONDS [FAMILY...]]: the readers of what strangers, people, files and servers say, under libFuzzer and the address
 # and undefined-behaviour sanitizers (clang). Families: request (HTTP, JSON), text (names, durations, URLs, cron, TOML),
-# wire (fence files, dir logs, records, RESP, etcd, git), state (journal rows, records, queue files, Redis, zones, answers),
+# wire (fence files, dir logs, records, RESP, etcd, do, git), state (journal rows, records, queue files, Redis, zones, answers),
 # log (entries, rows and snapshots of a log: store).
 # SECONDS each, default 20. Prints executions and coverage of each; exit 1 if one crashed, hung or ran out of memory.
 # What crashed is left in build-fuzz/ as FAMILY-crash-*; put it into tests/fuzz/corpus/FAMILY, which `make test` replays.
@@ -18,7 +18,7 @@ flags="-std=c++20 -O1 -g1 -Isrc -I. -ffunction-sections -fsanitize=address,undef
 sources="$(ls src/base/*.cc src/core/*.cc src/api/*.cc src/service/*records.cc | grep -v _test)
   src/net/http/message.cc src/server/query.cc src/app/store_url.cc src/schedule/config.cc src/os/files.cc src/os/fd.cc
   src/os/directory.cc src/guard/fence_file.cc src/guard/git_fence.cc src/guard/git_porcelain.cc src/guard/git_target.cc
-  src/probe/history.cc src/store/dir/log_file.cc src/store/dir/record.cc src/store/dir/bytes.cc src/store/etcd/wire.cc
+  src/probe/history.cc src/store/dir/log_file.cc src/store/dir/record.cc src/store/dir/bytes.cc src/store/etcd/wire.cc src/store/do/wire.cc
   src/store/redis/resp.cc src/store/redis/rows.cc src/store/redis/facts.cc src/store/redis/faults.cc src/store/sqlite/journal.cc src/store/sqlite/rows.cc
   src/queue/dir_files.cc src/holder/taking.cc src/store/append_key.cc
   src/store/row_bytes.cc src/os/block_file.cc src/store/log/entry.cc src/store/log/key_index.cc src/store/log/record.cc

@@ -18,7 +18,7 @@ if ! installed; then
   # One at a time; no package's own script is run.
   exec 9>"$here/.install-lock"
   if command -v flock >/dev/null; then flock 9; fi
-  installed || (cd "$here" && npm ci --ignore-scripts --no-audit --no-fund) >&2
+  installed || (cd "$here" && npm install --no-package-lock --ignore-scripts --no-audit --no-fund --fetch-retries=1) >&2
   exec 9>&-
 fi
 [ "${1:-}" != --install ] || exit 0

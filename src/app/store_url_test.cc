@@ -62,6 +62,8 @@ TEST(StoreUrlIdentity, TellsTwoStoresApart) {
   EXPECT_NE(identity("postgres://a@h/d?schema=x"), identity("postgres://a@h/d"));
   EXPECT_NE(identity("redis://h/1"), identity("redis://h"));
   EXPECT_NE(identity("redis://h:6380"), identity("redis://h"));
+  EXPECT_NE(identity("do://h/other"), identity("do://h"));
+  EXPECT_NE(identity("do+http://127.0.0.1"), identity("do://127.0.0.1"));
 }
 
 TEST(StoreUrlIdentity, IsOneForOneStoreHoweverItIsWritten) {
@@ -75,6 +77,8 @@ TEST(StoreUrlIdentity, IsOneForOneStoreHoweverItIsWritten) {
   EXPECT_EQ(identity("redis://h:6379/0"), identity("redis://h"));
   EXPECT_EQ(identity("redis+unix:/s?db=0"), identity("redis+unix:/s"));
   EXPECT_EQ(identity("etcd://h:2379"), identity("etcd://h"));
+  EXPECT_EQ(identity("do://h:443/stint"), identity("do://h"));
+  EXPECT_EQ(identity("do+http://127.0.0.1:8787/"), identity("do+http://127.0.0.1/stint"));
 }
 
 }  // namespace

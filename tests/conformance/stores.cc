@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <iostream>
 
 #include "base/check.h"
 #include "os/clock.h"
@@ -75,16 +76,24 @@ const std::vector<StoreCase>& lease_sites() {
 }
 
 const std::vector<StoreCase>& stores() {
-  static const std::vector<StoreCase> all = {
-      {"memory", [] { return std::make_unique<MemorySite>(); }, false},
-      {"dir", make_dir_site, true},
-      {"log", make_log_site, true},
-      {"sqlite", [] { return std::make_unique<SqliteSite>(); }, true},
-      {"redis", make_redis_site, true},
-      {"etcd", make_etcd_site, true},
-      {"postgres", make_postgres_site, true},
-      {"do", make_do_site, true},
-  };
+  static const std::vector<StoreCase> all = [] {
+    std::vector<StoreCase> out = {
+        {"memory", [] { return std::make_unique<MemorySite>(); }, false},
+        {"dir", make_dir_site, true},
+        {"log", make_log_site, true},
+        {"sqlite", [] { return std::make_unique<SqliteSite>(); }, true},
+        {"redis", make_redis_site, true},
+        {"etcd", make_etcd_site, true},
+        {"postgres", make_postgres_site, true},
+    };
+    // The only one whose server is no package of Debian's.
+    const std::string why = do_site_missing();
+    if (why.empty())
+      out.push_back({"do", make_do_site, true});
+    else
+      std::cerr << "do: is left out: " << why << '\n';
+    return out;
+  }();
   return all;
 }
 

@@ -1,6 +1,7 @@
 // What files and servers say: fence files and marks, the log of a dir: store, lease records, RESP,
-// etcd's answers, git's porcelain and fences, histories. The first byte says which. Built and run
-// by tools/fuzz.sh (libFuzzer); the corpus is replayed by `fuzz_replay` in `make test`.
+// etcd's answers, those of the store protocol, git's porcelain and fences, histories. The first
+// byte says which. Built and run by tools/fuzz.sh (libFuzzer); the corpus is replayed by
+// `fuzz_replay` in `make test`.
 #include <algorithm>
 #include <boost/json.hpp>
 #include <cstdint>
@@ -13,6 +14,7 @@
 #include "probe/history.h"
 #include "service/records.h"
 #include "store/dir/log_file.h"
+#include "store/do/wire.h"
 #include "store/etcd/wire.h"
 #include "store/redis/resp.h"
 #include "tests/fuzz/entry.h"
@@ -91,6 +93,24 @@ void fuzz_etcd(std::string_view text) {
   (void)store::etcd::revision_of(value.as_object());
 }
 
+void fuzz_do(std::string_view text) {
+  const auto unpacked = store::durable::unpacked(text);
+  must(!unpacked ||
+       store::durable::unpacked(store::durable::packed(*unpacked)).value() == *unpacked);
+  must(store::durable::unpacked(store::durable::packed(text)).value() == text);
+  boost::system::error_code error;
+  const auto value = boost::json::parse(boost::json::string_view(text.data(), text.size()), error);
+  if (error || !value.is_object()) return;
+  const auto& said = value.as_object();
+  (void)store::durable::parse_reading(said, {"k"});
+  (void)store::durable::parse_page(said);
+  (void)store::durable::parse_count(said);
+  (void)store::durable::parse_about(said);
+  const auto commit = store::durable::parse_commit(said, {store::Step{}});
+  if (!commit) return;
+  if (const auto* conflict = std::get_if<store::Conflict>(&*commit)) must(conflict->step == 0);
+}
+
 void fuzz_git(std::string_view text) {
   const auto lines = guard::parse_porcelain(text);
   for (const auto& line : lines) must(guard::find_line(lines, line.ref) != nullptr);
@@ -103,12 +123,13 @@ void fuzz_git(std::string_view text) {
 extern "C" int FUZZ_ENTRY(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   const std::string_view text(reinterpret_cast<const char*>(data) + 1, size - 1);
-  switch (data[0] % 6) {
+  switch (data[0] % 7) {
     case 0: fuzz_fences(text); break;
     case 1: fuzz_log(text); break;
     case 2: fuzz_records(text); break;
     case 3: fuzz_resp(text); break;
     case 4: fuzz_etcd(text); break;
+    case 6: fuzz_do(text); break;
     default: fuzz_git(text); break;
   }
   return 0;
