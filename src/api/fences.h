@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/names.h"
@@ -47,6 +48,17 @@ struct ForgetWord {
   std::string why;
   std::string by;
 };
+
+// Names of fences belong to prefixes as resources do: "admit:NAME" by its NAME, a proxy's fence of
+// a resource by the resource, any other by the whole of it.
+inline std::string_view owned_part(std::string_view target) {
+  if (target.starts_with("proxy:") || target.starts_with("proxy-passed:")) {
+    const std::size_t hash = target.find('#');
+    return hash == target.npos ? target : target.substr(hash + 1);
+  }
+  const std::string_view admit = kAdmitScheme;
+  return target.starts_with(admit) ? target.substr(admit.size()) : target;
+}
 
 // What the store says of a resource's newest token, and of who has it: for the guard's decision
 // and for the words of its refusal.
@@ -116,6 +128,10 @@ class Fences {
   virtual Result<FenceAnswer> admit(const std::string& target, const core::Offer& offer) = 0;
   virtual Result<FenceAnswer> seal(const std::string& target, const core::Offer& offer) = 0;
   virtual Result<std::optional<core::Fence>> fence(const std::string& target) = 0;
+  // All of their names, sorted. Errors: Invalid: only who is at the store itself can tell.
+  virtual Result<std::vector<std::string>> names() {
+    return invalid("the names of all fences are listed at the store itself");
+  }
 
   // `stint admit`, fenced as admit_target(name).
   // The intent, in the same commit as the fence. Done: this key has a result already, or (mode

@@ -11,14 +11,14 @@
 namespace stint::app {
 namespace {
 
-using Level = store::Finding::Level;
+using HereLevel = store::Finding::Level;
 
 store::Finding proc_finding(const os::Sandbox& sandbox) {
-  const Level without = sandbox.cgroup ? Level::Warn : Level::Fail;
+  const Level without = sandbox.cgroup ? HereLevel::Warn : HereLevel::Fail;
   const char* rest = sandbox.cgroup ? "; the cgroup does instead"
                                     : ", and there is no cgroup: a run cannot see its whole tree";
   switch (sandbox.proc) {
-    case os::Proc::Ours: return {Level::Ok, "proc", "/proc shows the processes of this sandbox"};
+    case os::Proc::Ours: return {HereLevel::Ok, "proc", "/proc shows the processes of this sandbox"};
     case os::Proc::Foreign:
       return {without, "proc",
               cat("/proc shows the processes of another sandbox, and counts as missing", rest)};
@@ -30,11 +30,11 @@ store::Finding proc_finding(const os::Sandbox& sandbox) {
 store::Finding clock_finding() {
   const os::ClockName name = os::clock_name();
   if (name.boot_id.empty()) {
-    return {Level::Warn, "clock",
+    return {HereLevel::Warn, "clock",
             "the boot has no name here: sqlite: and log: stores take the clock for the one that "
             "they know, and prolong nothing after a reboot"};
   }
-  return {Level::Ok, "clock",
+  return {HereLevel::Ok, "clock",
           cat("boot-time clock of boot ", name.boot_id,
               name.time_namespace.empty() ? "; the time namespace cannot be seen"
                                           : cat(", ", name.time_namespace))};
@@ -53,11 +53,11 @@ void tell_folder(std::string_view check, const std::string& wanted,
   const Status suits = store::check_filesystem("sqlite", folder);
   const std::string where = cat(printable(folder), kind ? cat(" (", *kind, ")") : "");
   if (!suits) {
-    tell({Level::Warn, std::string(check), suits.error().message});
+    tell({HereLevel::Warn, std::string(check), suits.error().message});
   } else if (const Status held = os::locks_hold_in(folder); !held) {
-    tell({Level::Warn, std::string(check), cat(where, ": ", held.error().message)});
+    tell({HereLevel::Warn, std::string(check), cat(where, ": ", held.error().message)});
   } else {
-    tell({Level::Ok, std::string(check),
+    tell({HereLevel::Ok, std::string(check),
           cat(where, ": locks hold; sqlite:, log: and dir: can be kept here")});
   }
 }
@@ -68,7 +68,7 @@ void examine_here(const std::string& state_directory,
                   const std::function<void(const store::Finding&)>& tell) {
   const os::Sandbox sandbox = os::look_at_sandbox();
   const auto told = [&](bool offered, const char* check, const char* with, const char* without) {
-    tell({offered ? Level::Ok : Level::Warn, check, offered ? with : without});
+    tell({offered ? HereLevel::Ok : HereLevel::Warn, check, offered ? with : without});
   };
   tell(proc_finding(sandbox));
   told(sandbox.cgroup, "cgroup", "a run's tree gets a cgroup, and the kernel ends it in one step",

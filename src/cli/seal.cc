@@ -335,9 +335,39 @@ Result<std::vector<guard::CheckLine>> lines_of(Session& session, const std::stri
   return guard::check(guards, *target, opened ? &(*opened)->fences() : nullptr);
 }
 
+// Names in the store that no key's prefix covers: bound before names belonged to prefixes, or by a
+// key without any.
+std::vector<guard::CheckLine> names_outside(Session& session) {
+  std::vector<guard::CheckLine> out;
+  auto opened = session.open(false);
+  if (!opened) return out;
+  auto names = (*opened)->fences().names();
+  auto keys = (*opened)->keys().list();
+  if (!names || !keys) return out;
+  std::vector<std::string> prefixes;
+  for (const api::Key& key : *keys) {
+    if (!key.revoked_at) prefixes.insert(prefixes.end(), key.prefixes.begin(), key.prefixes.end());
+  }
+  if (prefixes.empty()) return out;
+  for (const std::string& name : *names) {
+    const std::string_view owned = api::owned_part(name);
+    const bool covered = std::ranges::any_of(
+        prefixes, [&](const std::string& prefix) { return owned.starts_with(prefix); });
+    if (covered) continue;
+    out.push_back({guard::CheckLine::Level::Warn,
+                   cat(quoted(name),
+                       " lies outside the prefix of every key: it stays its present "
+                       "resource's, and no key with prefixes can bind it anew")});
+  }
+  return out;
+}
+
 int check_target(Session& session, const std::string& text) {
   auto lines = lines_of(session, text);
   if (!lines) return session.fail(lines.error());
+  if (text.starts_with(api::kAdmitScheme) || text.starts_with("proxy:")) {
+    for (guard::CheckLine& line : names_outside(session)) lines->push_back(std::move(line));
+  }
   int code = kDone;
   std::string rows;
   for (const guard::CheckLine& line : *lines) {

@@ -24,20 +24,9 @@ Error hidden() {
           "this key does not reach that fence: it binds names under its own prefixes"};
 }
 
-// Names of fences belong to prefixes as resources do: "admit:NAME" by its NAME, a proxy's fence of
-// a resource by the resource, any other by the whole of it.
-std::string_view owned_part(std::string_view target) {
-  if (target.starts_with("proxy:") || target.starts_with("proxy-passed:")) {
-    const std::size_t hash = target.find('#');
-    return hash == target.npos ? target : target.substr(hash + 1);
-  }
-  const std::string_view admit = api::kAdmitScheme;
-  return target.starts_with(admit) ? target.substr(admit.size()) : target;
-}
-
 // A name of another prefix is reached only by who has bound it before there was this rule.
 Status reach_fence(Request& request, const std::string& target) {
-  if (request.caller.reaches(owned_part(target))) return {};
+  if (request.caller.reaches(api::owned_part(target))) return {};
   auto fence = request.fences().fence(target);
   if (!fence) return fence.error();
   if (*fence && request.caller.reaches((*fence)->resource)) return {};

@@ -518,6 +518,20 @@ Result<std::optional<core::Fence>> FenceService::fence(const std::string& target
   return fence;
 }
 
+Result<std::vector<std::string>> FenceService::names() {
+  store::Store::ScanRange range{.prefix = std::string(kFencePrefix), .after = "", .limit = 500};
+  std::vector<std::string> out;
+  while (true) {
+    auto page = store_.scan(range);
+    if (!page) return page.error();
+    if (page->entries.empty()) return out;
+    for (const store::Entry& entry : page->entries) {
+      out.push_back(entry.key.substr(kFencePrefix.size()));
+    }
+    range.after = page->entries.back().key;
+  }
+}
+
 Result<api::FenceAnswer> FenceService::begin(const api::Act& act, const core::Offer& offer) {
   if (auto ok = check_act(act.name, act.key); !ok) return ok.error();
   api::Act intent{.name = act.name,

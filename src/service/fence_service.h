@@ -25,6 +25,7 @@ class FenceService final : public api::Fences {
   Result<api::FenceAnswer> admit(const std::string& target, const core::Offer& offer) override;
   Result<api::FenceAnswer> seal(const std::string& target, const core::Offer& offer) override;
   Result<std::optional<core::Fence>> fence(const std::string& target) override;
+  Result<std::vector<std::string>> names() override;
   Result<api::FenceAnswer> begin(const api::Act& act, const core::Offer& offer) override;
   Result<api::FenceAnswer> finish(const api::Act& act, const core::Offer& offer) override;
   Result<std::optional<api::Act>> act(const std::string& name, const std::string& key) override;

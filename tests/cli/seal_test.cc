@@ -235,6 +235,20 @@ TEST(Seal, AnOperatorMovesAFenceToTheHoldersTokenOrToAFreshOne) {
   EXPECT_EQ(never.exit_code, 2) << never.err;
 }
 
+TEST(Seal, CheckListsTheNamesOutsideEveryPrefix) {
+  const Stint stint;
+  ASSERT_EQ(stint({"run", "team/r", "--seal", "admit:old", "--seal", "admit:team/x", "--", "true"})
+                .exit_code,
+            0);
+  const auto told = [&] { return stint({"guard", "check", "admit:team/x"}); };
+  EXPECT_EQ(told().out.find("admit:old"), std::string::npos) << "no key has a prefix";
+  ASSERT_EQ(stint({"key", "create", "team", "--allow", "admit", "--prefix", "team/"}).exit_code, 0);
+  const Finished listed = told();
+  EXPECT_EQ(listed.exit_code, 0);
+  EXPECT_NE(listed.out.find("warn  'admit:old' lies outside"), std::string::npos) << listed.out;
+  EXPECT_EQ(listed.out.find("'admit:team/x' lies outside"), std::string::npos) << listed.out;
+}
+
 TEST(Seal, AProxysFenceThatAnotherResourceOccupiesIsTakenBack) {
   const Stint stint;
   const std::string name = "http://127.0.0.1:9#site";
