@@ -14,11 +14,12 @@ namespace {
 using HereLevel = store::Finding::Level;
 
 store::Finding proc_finding(const os::Sandbox& sandbox) {
-  const Level without = sandbox.cgroup ? HereLevel::Warn : HereLevel::Fail;
+  const HereLevel without = sandbox.cgroup ? HereLevel::Warn : HereLevel::Fail;
   const char* rest = sandbox.cgroup ? "; the cgroup does instead"
                                     : ", and there is no cgroup: a run cannot see its whole tree";
   switch (sandbox.proc) {
-    case os::Proc::Ours: return {HereLevel::Ok, "proc", "/proc shows the processes of this sandbox"};
+    case os::Proc::Ours:
+      return {HereLevel::Ok, "proc", "/proc shows the processes of this sandbox"};
     case os::Proc::Foreign:
       return {without, "proc",
               cat("/proc shows the processes of another sandbox, and counts as missing", rest)};
