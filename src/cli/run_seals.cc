@@ -123,7 +123,9 @@ class LeaseSeals {
     out += ", and every run seals it first.";
     // Where it answers that it is another's, no ready command: that is a question of its own.
     if (!away)
-      return out + " Whoever may acquire the resource may forget it (docs/guides/guards.md).";
+      return out +
+             " A holder of the right to acquire the resource may forget it "
+             "(docs/guides/guards.md).";
     return cat(out, " If it is gone for good or was mistyped: stint seal ", quoted(words),
                " --resource ", quoted(resource.text()), " --forget --why TEXT.");
   }

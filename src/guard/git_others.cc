@@ -34,7 +34,7 @@ Result<std::optional<Refused>> refused_as_others(const Git& git, const std::stri
     if (tab == line.npos) continue;
     const auto other = resource_of_fence_ref(at->fence_prefix, line.substr(tab + 1));
     if (!other || *other == pass.resource) continue;
-    // One that we may not ask of is none that we could name.
+    // A resource that we may not ask of is none that we could name.
     const auto sealed = fences.sealed(*other);
     if (!sealed ||
         std::ranges::none_of(*sealed, [&](const auto& one) { return same_branch(one, target); })) {

@@ -279,7 +279,7 @@ void tell_one(Remembered& known, const std::string& target, const core::Offer& o
   switch (offer.sealing) {
     case core::Sealing::Ahead:
       if (sealed) return;
-      // Who said so before may have got to its fence.
+      // The process that said so before may have got to its fence.
       fresh.shared = ahead;
       add_sorted(known.sealing, target);
       break;

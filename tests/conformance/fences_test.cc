@@ -357,7 +357,7 @@ TEST_P(FencesTest, OfTooManyTargetsTheOneSealedLongestAgoMakesRoomAndAWordTooLon
   EXPECT_EQ(fences_.sealed(resource("other")).value().size(), 4U) << "4096 bytes";
 }
 
-// Who said so first may have got to its fence. G5
+// The first of them may have got to its fence. G5
 TEST_P(FencesTest, WhatTwoWereAboutToSealIsStruckByNeither) {
   const Token token = next("db");
   core::Offer refused = offer("db", token);
