@@ -9,7 +9,7 @@
 namespace stint::app {
 namespace {
 
-using Level = guard::CheckLine::Level;
+using CheckLevel = guard::CheckLine::Level;
 
 struct Place {
   std::string url;
@@ -83,12 +83,12 @@ std::vector<guard::CheckLine> check_lines(const guard::PostgresState& state,
                                           const std::string& resource) {
   std::vector<guard::CheckLine> out;
   if (state.version == 0) {
-    return {{Level::Fail,
+    return {{CheckLevel::Fail,
              "there is no guard in this database: its operator runs stint guard "
              "install"}};
   }
-  out.push_back({Level::Ok, cat("the guard is installed, version ", state.version)});
-  out.push_back({Level::Ok, state.store_is_here
+  out.push_back({CheckLevel::Ok, cat("the guard is installed, version ", state.version)});
+  out.push_back({CheckLevel::Ok, state.store_is_here
                                 ? "a store of leases is in this database: ownership itself is the "
                                   "check for its leases"
                                 : "the leases are elsewhere: who takes over seals"});
@@ -96,27 +96,27 @@ std::vector<guard::CheckLine> check_lines(const guard::PostgresState& state,
   for (const core::Fence& fence : state.fences) {
     if (!resource.empty() && fence.resource != resource) continue;
     fenced = true;
-    out.push_back({Level::Ok, cat("the fence of ", quoted(fence.resource), " is at token ",
+    out.push_back({CheckLevel::Ok, cat("the fence of ", quoted(fence.resource), " is at token ",
                                   fence.token.number())});
   }
   if (!resource.empty() && !fenced && !state.store_is_here) {
-    out.push_back({Level::Warn, cat("nothing was sealed for ", quoted(resource),
+    out.push_back({CheckLevel::Warn, cat("nothing was sealed for ", quoted(resource),
                                     " yet: every write under it is refused until its holder "
                                     "seals")});
   }
   for (const guard::ProtectedTable& one : state.tables) {
     if (!resource.empty() && one.resource != resource) continue;
     out.push_back(
-        {Level::Ok, cat("the table ", one.table, " needs a token of ", quoted(one.resource))});
+        {CheckLevel::Ok, cat("the table ", one.table, " needs a token of ", quoted(one.resource))});
   }
   if (!state.tables.empty() && !state.follows) {
     out.push_back(
-        {Level::Warn,
+        {CheckLevel::Warn,
          "a table that becomes a part of a protected one is not protected by itself: only "
          "a superuser's stint guard install makes an event trigger; protect again after "
          "each"});
   }
-  for (const std::string& problem : state.problems) out.push_back({Level::Fail, problem});
+  for (const std::string& problem : state.problems) out.push_back({CheckLevel::Fail, problem});
   return out;
 }
 
