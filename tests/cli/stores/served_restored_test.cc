@@ -43,6 +43,12 @@ Finished grant_of(const Stint& world, const std::string& resource,
                Millis(60'000));
 }
 
+Command serving(const Stint& world, std::uint16_t port) {
+  Command serve = world.command({"serve", "--listen", cat("127.0.0.1:", port)});
+  serve.die_with_parent = true;
+  return serve;
+}
+
 class ServedRestored : public ::testing::TestWithParam<std::tuple<RestorableKind, Way>> {
  protected:
   void SetUp() override {
@@ -64,8 +70,7 @@ class ServedRestored : public ::testing::TestWithParam<std::tuple<RestorableKind
 
   void serve() {
     server_.reset();
-    server_ =
-        std::make_unique<Child>(direct_.command({"serve", "--listen", cat("127.0.0.1:", port_)}));
+    server_ = std::make_unique<Child>(serving(direct_, port_));
     ASSERT_TRUE(wait_until([&] {
       return server_->err().find("listening on") != std::string::npos;
     })) << server_->err();
@@ -181,7 +186,7 @@ TEST(MistypedToken, WasNeverIssuedAndIsCountedAsThat) {
   Stint direct;
   direct.use_store(cat("sqlite:", direct.dir().file("store.db")));
   const std::uint16_t port = free_port();
-  Child server(direct.command({"serve", "--listen", cat("127.0.0.1:", port)}));
+  Child server(serving(direct, port));
   ASSERT_TRUE(wait_until([&] { return server.err().find("listening on") != std::string::npos; }));
   Stint served;
   served.use_store(cat("http://127.0.0.1:", port));
@@ -297,7 +302,7 @@ TEST(FailedOver, APromotedReplicaThatMissesGrantsIsRefusedByTheRunningServer) {
                cat(port_of(primary), ",", port_of(replica)));
   direct.use_store(both);
   const std::uint16_t port = free_port();
-  Child server(direct.command({"serve", "--listen", cat("127.0.0.1:", port)}));
+  Child server(serving(direct, port));
   ASSERT_TRUE(wait_until([&] { return server.err().find("listening on") != std::string::npos; }))
       << server.err();
   Stint served;
