@@ -130,7 +130,8 @@ std::optional<pid_t> ask_of_child(idtype_t kind, pid_t child, int flags) {
 pid_t newest_number() {
   const auto probe = static_cast<pid_t>(::syscall(SYS_clone, 0, 0, 0, 0, 0));
   if (probe == 0) ::_exit(0);
-  if (probe > 0) ::waitpid(probe, nullptr, __WALL);
+  siginfo_t ended{};
+  if (probe > 0) ::waitid(P_PID, static_cast<id_t>(probe), &ended, WEXITED | __WALL);
   return std::max(probe, 0);
 }
 
