@@ -88,21 +88,22 @@ std::vector<guard::CheckLine> check_lines(const guard::PostgresState& state,
              "install"}};
   }
   out.push_back({CheckLevel::Ok, cat("the guard is installed, version ", state.version)});
-  out.push_back({CheckLevel::Ok, state.store_is_here
-                                ? "a store of leases is in this database: ownership itself is the "
-                                  "check for its leases"
-                                : "the leases are elsewhere: who takes over seals"});
+  out.push_back(
+      {CheckLevel::Ok, state.store_is_here
+                           ? "a store of leases is in this database: ownership itself is the "
+                             "check for its leases"
+                           : "the leases are elsewhere: who takes over seals"});
   bool fenced = false;
   for (const core::Fence& fence : state.fences) {
     if (!resource.empty() && fence.resource != resource) continue;
     fenced = true;
     out.push_back({CheckLevel::Ok, cat("the fence of ", quoted(fence.resource), " is at token ",
-                                  fence.token.number())});
+                                       fence.token.number())});
   }
   if (!resource.empty() && !fenced && !state.store_is_here) {
     out.push_back({CheckLevel::Warn, cat("nothing was sealed for ", quoted(resource),
-                                    " yet: every write under it is refused until its holder "
-                                    "seals")});
+                                         " yet: every write under it is refused until its holder "
+                                         "seals")});
   }
   for (const guard::ProtectedTable& one : state.tables) {
     if (!resource.empty() && one.resource != resource) continue;

@@ -214,9 +214,9 @@ class Conductor {
 Status remove_records(store::Store& store, const probe::TorturePlan& plan) {
   for (int i = 0; i < plan.resources; ++i) {
     const std::string resource = probe::resource_of(plan, i);
-    std::vector<std::string> keys = {service::own_key(resource),   service::alive_key(resource),
-                                     service::work_key(resource),  service::cap_key(resource),
-                                     service::rest_key(resource),  service::cool_key(resource),
+    std::vector<std::string> keys = {service::own_key(resource),    service::alive_key(resource),
+                                     service::work_key(resource),   service::cap_key(resource),
+                                     service::rest_key(resource),   service::cool_key(resource),
                                      service::sealed_key(resource), service::seals_key(resource)};
     for (std::string after;;) {
       auto past =

@@ -1,7 +1,7 @@
 // A store that lives in a module of its own: what it is given to open, and its one entry.
 //
-// PostgreSQL, Redis, etcd and Durable Objects need libraries that would slow every start of the program; `app` loads
-// their module on first use. A module exports one function:
+// PostgreSQL, Redis, etcd and Durable Objects need libraries that would slow every start of the
+// program; `app` loads their module on first use. A module exports one function:
 //
 //   STINT_STORE_MODULE(request, clock) { return PostgresStore::open(request, clock); }
 #pragma once
