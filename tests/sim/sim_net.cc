@@ -239,6 +239,7 @@ class SimCall final : public Call, public std::enable_shared_from_this<SimCall> 
     if (Scheduler::present().alive()) exchange_->end(answer.status, std::move(answer.body));
   }
   void forward(Forward forward) override { server_.pass(shared_from_this(), forward); }
+  void gather(std::function<void()> then) override { then(); }
   void collect(std::size_t /*most*/, std::function<void(std::string)> then) override {
     then(exchange_->body);
   }

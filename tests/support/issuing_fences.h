@@ -68,7 +68,6 @@ class IssuingFences final : public api::Fences {
           if (!known) sealing.push_back(one);
           break;
         case core::Sealing::MadeAnew:
-        case core::Sealing::MadeAnew:
         case core::Sealing::Stands: std::erase(sealing, one); break;
         case core::Sealing::Refused:
           std::erase(sealing, one);
