@@ -114,7 +114,7 @@ TEST_F(PublishFences, HoldersInsideGoOnAndOlderOnesAreRefused) {
   issue(3);
   EXPECT_EQ(verdict_of(write("a", 2)), core::Verdict::Stale);  // nobody has sealed with 3
   EXPECT_TRUE(done(write("a", 3)));
-  const std::string life = generation_number(0).hex();
+  const std::string life = guard::line_of(generation_number(0), "r").hex();
   EXPECT_EQ(inside(), (std::vector<std::string>{".a.fence.3", cat("gone/far/.c.carried.2.", life),
                                                 cat("sub/deep/.b.carried.2.", life)}));
 }

@@ -1,4 +1,4 @@
-#!/ usr / bin / env python3
+#!/usr/bin/env python3
 """sim_links_test.py MAP: the simulation runs the program's own objects.
 
 Reads the linker's map. Every function of the product in the simulation comes from the static rooms that
@@ -8,7 +8,7 @@ Reads the linker's map. Every function of the product in the simulation comes fr
 import re
 import sys
 
-#What must be there, and from which room.
+# What must be there, and from which room.
 WANTED = {
     'stint::holder::run(': 'holder', 'stint::holder::take(': 'holder', 'stint::holder::Keeper::step(': 'holder',
     'stint::holder::KeeperThread::loop(': 'holder', 'stint::holder::Supervisor::run(': 'holder',
@@ -38,8 +38,8 @@ REPLACED = ('stint::os::Fd::', 'stint::os::EventFd::', 'stint::os::make_pipe', '
             'stint::os::Tree::', 'stint::os::Directory::', 'stint::os::facts_of', 'stint::os::write_whole',
             'stint::os::read_at', 'stint::os::sync_file', 'stint::os::overwrite(', 'stint::os::touch',
             'stint::os::try_lock', 'stint::os::file_error', 'stint::os::copy_bytes', 'stint::os::read_bytes',
-            'stint::os::make_alike', 'stint::os::give_owner', 'stint::os::copy_tree', 'stint::os::remove_tree', 'stint::os::walk_folders',
-            'stint::os::real_path', 'stint::os::filesystem_of',
+            'stint::os::make_alike', 'stint::os::give_owner', 'stint::os::copy_tree', 'stint::os::remove_tree',
+            'stint::os::walk_folders', 'stint::os::make_file', 'stint::os::link_over', 'stint::os::real_path', 'stint::os::filesystem_of',
             # os/files.cc and os/program.cc
             'stint::os::read_file', 'stint::os::write_file', 'stint::os::overwrite_file', 'stint::os::rename_file',
             'stint::os::remove_file', 'stint::os::exists', 'stint::os::may_write',
