@@ -205,9 +205,10 @@ export class StintStore {
     if (!Array.isArray(asked.keys) || asked.keys.length > MOST_KEYS) {
       throw invalid(`a read has at most ${MOST_KEYS} keys`);
     }
-    const entries = asked.keys.map((key: unknown) => {
-      check_text(key, MOST_KEY_BYTES, "a key");
-      const row = event.row(key as string);
+    for (const key of asked.keys) check_text(key, MOST_KEY_BYTES, "a key");
+    const rows = event.rows(asked.keys);
+    const entries = asked.keys.map((key: string) => {
+      const row = rows.get(key);
       return row ? event.shown(row) : null;
     });
     if (entries.length > 0) return { entries };
@@ -297,19 +298,19 @@ export class StintStore {
 
   // What stands between closes a stream that is silent; an instance that was replaced ends here.
   private keep_alive(): void {
-    let word = "\n";
+    let replaced = false;
     try {
       this.sql.exec("SELECT mark FROM head").toArray();
     } catch {
-      word = "";
+      replaced = true;
     }
     for (const controller of [...this.watchers.keys()]) {
-      if (word !== "") {
-        this.say(controller, word);
+      if (!replaced) {
+        this.say(controller, "\n");
         continue;
       }
       this.forget(controller);
-      controller.close();
+      controller.error(new Error("this instance was replaced"));
     }
   }
 }
@@ -346,6 +347,18 @@ class Moment {
   next_version(): void {
     this.head.revision += 1;
     this.head.version = Math.max(this.head.version + 1, this.now * 1000);
+  }
+
+  // A statement has at most 100 parameters.
+  rows(keys: string[]): Map<string, Row> {
+    const found = new Map<string, Row>();
+    for (let i = 0; i < keys.length; i += 64) {
+      const some = keys.slice(i, i + 64);
+      const marks = some.map(() => "?").join(",");
+      const rows = this.sql.exec(`SELECT * FROM record WHERE key IN (${marks})`, ...some);
+      for (const row of rows as unknown as Iterable<Row>) found.set(row.key, row);
+    }
+    return found;
   }
 
   row(key: string): Row | undefined {
