@@ -15,7 +15,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 LOCK = threading.Condition()
 DB = sqlite3.connect(sys.argv[2], check_same_thread=False, isolation_level=None)
 DB.executescript('''PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
-CREATE TABLE IF NOT EXISTS head (store TEXT PRIMARY KEY, revision INTEGER, mark INTEGER, ahead INTEGER);
+CREATE TABLE IF NOT EXISTS head (store TEXT PRIMARY KEY, revision INTEGER, version INTEGER, mark INTEGER,
+                                 ahead INTEGER);
 CREATE TABLE IF NOT EXISTS record (store TEXT, key BLOB, value TEXT, version INTEGER, fires INTEGER, ttl INTEGER,
                                    PRIMARY KEY (store, key)) WITHOUT ROWID;''')
 CHANGES = {}  # (store, key) -> how often it was changed since this server runs
@@ -32,21 +33,21 @@ class Event:
 
     def __init__(self, store, create):
         self.store = store
-        row = DB.execute('SELECT revision, mark, ahead FROM head WHERE store = ?', [store]).fetchone()
+        row = DB.execute('SELECT revision, version, mark, ahead FROM head WHERE store = ?', [store]).fetchone()
         if row is None:
             if not create:
                 raise Refused(404, 'absent', 'there is no store of this name')
-            row = (0, 0, 0)
-            DB.execute('INSERT INTO head VALUES (?, 0, 0, 0)', [store])
-        self.revision, mark, ahead = row
+            row = (0, 0, 0, 0)
+            DB.execute('INSERT INTO head VALUES (?, 0, 0, 0, 0)', [store])
+        self.revision, self.version, mark, ahead = row
         # A clock that was set back goes on from where it was.
         clock = time.time_ns() // 1_000_000 + ahead
         self.now = max(clock, mark)
         self.ahead = ahead + self.now - clock
 
     def done(self, body):
-        DB.execute('UPDATE head SET revision = ?, mark = ?, ahead = ? WHERE store = ?',
-                   [self.revision, self.now, self.ahead, self.store])
+        DB.execute('UPDATE head SET revision = ?, version = ?, mark = ?, ahead = ? WHERE store = ?',
+                   [self.revision, self.version, self.now, self.ahead, self.store])
         return {'revision': str(self.revision), 'now_ms': self.now, **body}
 
     def row(self, key):
@@ -94,7 +95,10 @@ class Event:
         for i, step in enumerate(steps):
             if not self.holds(step):
                 return {'conflict': i}
-        self.revision += any(step['kind'] not in ('check', 'touch') for step in steps)
+        if any(step['kind'] not in ('check', 'touch') for step in steps):
+            self.revision += 1
+            # From the time: none is given twice, also after a backup was put back.
+            self.version = max(self.version + 1, self.now * 1000)
         return {'versions': [str(self.apply(step, i)) for i, step in enumerate(steps)]}
 
     def apply(self, step, index):
@@ -110,7 +114,7 @@ class Event:
             fires = ttl = None
         elif timer and not (timer == 'extend' and fires and fires > self.now + step['ttl_ms']):
             fires, ttl = self.now + step['ttl_ms'], step['ttl_ms']
-        value, version = (row[0], row[1]) if kind == 'touch' else (step['value'], self.revision)
+        value, version = (row[0], row[1]) if kind == 'touch' else (step['value'], self.version)
         if kind == 'append':
             key, fires, ttl = f'{key}{self.revision * 64 + index:016d}', None, None
         DB.execute('INSERT OR REPLACE INTO record VALUES (?, ?, ?, ?, ?, ?)',

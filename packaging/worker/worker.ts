@@ -90,7 +90,8 @@ export default {
 // ---- The store.
 
 interface Head {
-  revision: number; // of the last commit that changed a record
+  revision: number; // counts the commits that changed a record
+  version: number; // the last one given
   mark: number; // a time that nobody may see again
   ahead: number; // of the machine's clock, which was set back
 }
@@ -131,7 +132,7 @@ function check_steps(steps: unknown): asserts steps is Step[] {
       KINDS.includes(step.kind) &&
       DEMANDS.includes(step.demand) &&
       TIMERS.includes(step.timer) &&
-      (step.version === undefined || /^[0-9]{1,15}$/.test(step.version)) &&
+      (step.version === undefined || /^[0-9]{1,16}$/.test(step.version)) &&
       (!times || (Number.isSafeInteger(step.ttl_ms) && step.ttl_ms! >= 0)) &&
       (step.timer !== "extend" || step.demand === "running");
     if (!good) throw invalid(`a step that is none: ${JSON.stringify(step).slice(0, 200)}`);
@@ -186,13 +187,14 @@ export class StintStore {
     if (this.sql.exec(made).toArray().length === 0) {
       if (!create) throw new Refused(404, "absent", "there is no Stint store of this name");
       this.sql.exec(
-        `CREATE TABLE head (layout INTEGER, revision INTEGER, mark INTEGER, ahead INTEGER);
-         INSERT INTO head VALUES (${LAYOUT}, 0, 0, 0);
+        `CREATE TABLE head (layout INTEGER, revision INTEGER, version INTEGER, mark INTEGER,
+                            ahead INTEGER);
+         INSERT INTO head VALUES (${LAYOUT}, 0, 0, 0, 0);
          CREATE TABLE record (key TEXT PRIMARY KEY, value TEXT NOT NULL, version INTEGER NOT NULL,
                               fires_at INTEGER, ttl INTEGER) WITHOUT ROWID;`,
       );
     }
-    const row = this.sql.exec("SELECT layout, revision, mark, ahead FROM head").one() as any;
+    const row = this.sql.exec("SELECT * FROM head").one() as any;
     if (row.layout !== LAYOUT) {
       throw new Refused(400, "protocol", `a store of layout ${row.layout}; this Worker knows ${LAYOUT}`);
     }
@@ -203,9 +205,10 @@ export class StintStore {
     if (!Array.isArray(asked.keys) || asked.keys.length > MOST_KEYS) {
       throw invalid(`a read has at most ${MOST_KEYS} keys`);
     }
-    const entries = asked.keys.map((key: unknown) => {
-      check_text(key, MOST_KEY_BYTES, "a key");
-      const row = event.row(key as string);
+    for (const key of asked.keys) check_text(key, MOST_KEY_BYTES, "a key");
+    const rows = event.rows(asked.keys);
+    const entries = asked.keys.map((key: string) => {
+      const row = rows.get(key);
       return row ? event.shown(row) : null;
     });
     if (entries.length > 0) return { entries };
@@ -246,7 +249,7 @@ export class StintStore {
     const failed = steps.findIndex((step) => !event.holds(step));
     if (failed >= 0) return { conflict: failed };
     const writes = steps.some((step) => step.kind !== "check" && step.kind !== "touch");
-    if (writes) event.head.revision += 1;
+    if (writes) event.next_version();
     const versions = steps.map((step, i) => {
       if (step.kind !== "check" && step.kind !== "touch") changed.push(step.key);
       return String(event.apply(step, i));
@@ -295,19 +298,19 @@ export class StintStore {
 
   // What stands between closes a stream that is silent; an instance that was replaced ends here.
   private keep_alive(): void {
-    let word = "\n";
+    let replaced = false;
     try {
       this.sql.exec("SELECT mark FROM head").toArray();
     } catch {
-      word = "";
+      replaced = true;
     }
     for (const controller of [...this.watchers.keys()]) {
-      if (word !== "") {
-        this.say(controller, word);
+      if (!replaced) {
+        this.say(controller, "\n");
         continue;
       }
       this.forget(controller);
-      controller.close();
+      controller.error(new Error("this instance was replaced"));
     }
   }
 }
@@ -333,9 +336,29 @@ class Moment {
     const { head, before } = this;
     const moved = head.revision !== before.revision || head.ahead !== before.ahead;
     if (moved || this.relied > before.mark || this.now - before.mark >= MARK_EVERY_MS) {
-      this.sql.exec("UPDATE head SET revision = ?, mark = ?, ahead = ?", head.revision, this.now, head.ahead);
+      const set = "UPDATE head SET revision = ?, version = ?, mark = ?, ahead = ?";
+      this.sql.exec(set, head.revision, head.version, this.now, head.ahead);
     }
     return { revision: String(head.revision), now_ms: this.now, ...body };
+  }
+
+  // Made from the time, so that a store that was restored from a backup gives none twice: a holder
+  // from before must not find its own version at another's record.
+  next_version(): void {
+    this.head.revision += 1;
+    this.head.version = Math.max(this.head.version + 1, this.now * 1000);
+  }
+
+  // A statement has at most 100 parameters.
+  rows(keys: string[]): Map<string, Row> {
+    const found = new Map<string, Row>();
+    for (let i = 0; i < keys.length; i += 64) {
+      const some = keys.slice(i, i + 64);
+      const marks = some.map(() => "?").join(",");
+      const rows = this.sql.exec(`SELECT * FROM record WHERE key IN (${marks})`, ...some);
+      for (const row of rows as unknown as Iterable<Row>) found.set(row.key, row);
+    }
+    return found;
   }
 
   row(key: string): Row | undefined {
@@ -366,7 +389,7 @@ class Moment {
 
   // What the record's version is now.
   apply(step: Step, index: number): number {
-    const { revision } = this.head;
+    const { revision, version } = this.head;
     const put = "INSERT OR REPLACE INTO record VALUES (?, ?, ?, ?, ?)";
     if (step.kind === "remove") {
       this.sql.exec("DELETE FROM record WHERE key = ?", step.key);
@@ -374,7 +397,7 @@ class Moment {
     }
     if (step.kind === "append") {
       const number = String(revision * MOST_STEPS + index).padStart(16, "0");
-      this.sql.exec(put, step.key + number, step.value!, revision, null, null);
+      this.sql.exec(put, step.key + number, step.value!, version, null, null);
       return 0;
     }
     const row = this.row(step.key);
@@ -386,8 +409,8 @@ class Moment {
       this.sql.exec("UPDATE record SET fires_at = ?, ttl = ? WHERE key = ?", fires_at, ttl, step.key);
       return row!.version;
     }
-    this.sql.exec(put, step.key, step.value!, revision, fires_at, ttl);
-    return revision;
+    this.sql.exec(put, step.key, step.value!, version, fires_at, ttl);
+    return version;
   }
 
   private timer(step: Step, row: Row | undefined): { fires_at: number | null; ttl: number | null } {

@@ -251,6 +251,27 @@ TEST_F(DoFault, AValueOfAnyBytesComesBackAsItWas) {
   EXPECT_EQ(word_of(direct()->commit({a_step(Step::Kind::Set, "k\xFF", "v")}, {})), "invalid");
 }
 
+// A holder from before must not find its own version at another's record.
+// EVIDENCE-OF: G3
+TEST_F(DoFault, AFolderThatWasPutBackGivesNoVersionTwice) {
+  const auto put = [&](const char* value) {
+    const auto done = direct()->commit({a_step(Step::Kind::Set, "own/r", value)}, {});
+    return done ? std::get<store::Committed>(*done).versions[0] : 0;
+  };
+  ASSERT_NE(put("1"), 0U);
+  const std::string disk = server_.folder() + "/disk";
+  server_.kill9();
+  ASSERT_EQ(run({.argv = {"cp", "-a", disk, disk + ".kept"}}).exit_code, 0);
+  ASSERT_TRUE(server_.start());
+  const store::Version before = put("2");
+  server_.kill9();
+  ASSERT_EQ(run({.argv = {"rm", "-r", disk}}).exit_code, 0);
+  ASSERT_EQ(run({.argv = {"mv", disk + ".kept", disk}}).exit_code, 0);
+  ASSERT_TRUE(server_.start());
+  EXPECT_EQ(direct()->read({"own/r"}).value().entries[0].value, "1");
+  EXPECT_GT(put("another"), before);
+}
+
 // By the number of records, and by their length.
 TEST_F(DoFault, AScanOfManyPagesIsWhole) {
   const auto store = direct();

@@ -160,6 +160,32 @@ class PostgresDump final : public Restorable {
   TempDir place_;
 };
 
+class DoFolder final : public Restorable {
+ public:
+  std::string start() override {
+    if (const std::string missing = WorkerdServer::missing(); !missing.empty()) {
+      return cat("workerd is not installed: ", missing);
+    }
+    ::setenv("STINT_KEY", WorkerdServer::kSecret, 1);
+    return started(server_);
+  }
+  std::string url() const override { return server_.url(); }
+  void back_up() override {
+    server_.kill9();
+    copy_tree(server_.folder() + "/disk", place_.file("backup"));
+    EXPECT_EQ(started(server_), "");
+  }
+  void put_back() override {
+    server_.kill9();
+    copy_tree(place_.file("backup"), server_.folder() + "/disk");
+    EXPECT_EQ(started(server_), "");
+  }
+
+ private:
+  WorkerdServer server_;
+  TempDir place_;
+};
+
 class EtcdSnapshot final : public Restorable {
  public:
   std::string start() override {
@@ -208,6 +234,7 @@ const std::vector<RestorableKind>& restorable_kinds() {
       {"RedisSnapshot", "redis", make<RedisSnapshot>, "went back in time", false, false, true},
       {"PostgresDump", "postgres", make<PostgresDump>},
       {"EtcdSnapshot", "etcd", make<EtcdSnapshot>},
+      {"DoFolder", "do", make<DoFolder>},
   };
   return kinds;
 }
