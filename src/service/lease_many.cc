@@ -32,7 +32,8 @@ const api::Once* once_of(const api::Ask& ask) {
 
 // What may have been done already stays unknown if the question that settles it fails, and if it
 // shows another's grant: that may have come after ours was ended.
-api::AskAnswer still_unknown(api::AskAnswer answer, const ResourceName& resource) {
+api::AskAnswer still_unknown(api::AskAnswer answer, const ResourceName& resource,
+                             const std::optional<core::Ownership>& tried) {
   std::visit(
       [](auto& one) {
         if (!one) one.error().code = Code::UnknownOutcome;
@@ -41,6 +42,11 @@ api::AskAnswer still_unknown(api::AskAnswer answer, const ResourceName& resource
   const auto* held = std::get_if<Result<api::HoldAnswer>>(&answer);
   if (held != nullptr && *held && std::holds_alternative<api::Lost>(**held)) {
     return Result<api::HoldAnswer>(lost_from_sight(resource));
+  }
+  const auto* got = std::get_if<Result<api::AcquireAnswer>>(&answer);
+  const auto* refused = got != nullptr && *got ? std::get_if<api::Refused>(&**got) : nullptr;
+  if (refused != nullptr && tried && went_elsewhere(tried->token, refused->lease.token)) {
+    return Result<api::AcquireAnswer>(lost_from_sight(resource));
   }
   return answer;
 }
@@ -217,7 +223,8 @@ void LeaseService::carry_out(const std::vector<api::Ask>& asks, Ready& ready, co
         tell(i, Result<api::HoldAnswer>(answer.error()));
       } else {
         pause();
-        tell(i, still_unknown(one_by_one(asks[i]), resource_of(asks[i])));
+        tell(i, still_unknown(one_by_one(asks[i]), resource_of(asks[i]),
+                              plan->settled.decision.change.own));
       }
       continue;
     }

@@ -106,6 +106,12 @@ Error lost_from_sight(const ResourceName& resource) {
                                     " has moved on since: it may or may not have been done")};
 }
 
+// Each token is given once: another who has the one that was tried for proves that it was not got.
+// Any other was given before it or after it.
+bool went_elsewhere(const std::optional<Token>& tried, Token newest) {
+  return tried && newest != *tried;
+}
+
 // Reads and decides, and makes the steps of what is to be written.
 Status LeaseService::plan(const ResourceName& resource, const core::Verb& verb,
                           const api::Grip* grip, const api::Once* once, Planned& out) {
@@ -167,6 +173,7 @@ Result<LeaseService::Settled> LeaseService::settle(const ResourceName& resource,
                                                    OnUnknown on_unknown, const api::Once* once) {
   bool may_assume = grip != nullptr && once == nullptr;
   int unknowns = 0;
+  std::optional<Token> tried;  // of the first grant without an answer
   for (int tries = 0; tries < kMostTries; ++tries) {
     Planned planned;
     if (auto ok = plan(resource, verb, may_assume ? grip : nullptr, once, planned); !ok) {
@@ -180,7 +187,10 @@ Result<LeaseService::Settled> LeaseService::settle(const ResourceName& resource,
         may_assume = false;  // only what was read can say no
         continue;
       }
-      if (unknowns > 0 && settled.decision.outcome == core::Outcome::Lost) {
+      const bool refused = settled.decision.outcome == core::Outcome::Refused;
+      const auto& own = settled.after.seen.record.own;
+      if (unknowns > 0 && (settled.decision.outcome == core::Outcome::Lost ||
+                           (refused && went_elsewhere(tried, own ? own->token : Token())))) {
         return lost_from_sight(resource);
       }
       if (planned.standing.empty()) return std::move(settled);
@@ -191,6 +201,7 @@ Result<LeaseService::Settled> LeaseService::settle(const ResourceName& resource,
     if (!answer) {
       const bool again = answer.error().code == Code::UnknownOutcome &&
                          on_unknown == OnUnknown::AskAgain && ++unknowns < kMostUnknowns;
+      if (const auto& own = settled.decision.change.own; own && !tried) tried = own->token;
       if (!again) return unsettled(answer.error(), unknowns);
       may_assume = false;
       continue;

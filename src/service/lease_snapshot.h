@@ -53,5 +53,7 @@ struct LeaseService::Planned {
 
 // A look that does not show the effect settles nothing: it may have happened, and others after it.
 Error lost_from_sight(const ResourceName& resource);
+// Whether a refusal leaves it open what became of a grant without an answer. `tried`: its token.
+bool went_elsewhere(const std::optional<Token>& tried, Token newest);
 
 }  // namespace stint::service

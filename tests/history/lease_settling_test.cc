@@ -120,6 +120,28 @@ TEST_F(LeaseSettling, AReleaseThatAnotherGrantFollowedStaysUnknown) {
   EXPECT_EQ(said(service_->release(ann, false)), "lost") << "asked anew, it is one";
 }
 
+// It was told as refused: a token had been given, and nobody knew to whom.
+TEST_F(LeaseSettling, AnAcquireThatAnotherGrantFollowedStaysUnknown) {
+  for (const bool together_with_others : {false, true}) {
+    const auto request =
+        bid("ann", ResourceName::parse(together_with_others ? "two" : "one").value());
+    store_.lose_next([&] {
+      const auto mine = service_->get(request.resource);
+      ASSERT_TRUE(mine);
+      ASSERT_TRUE(service_->revoke(
+          {.resource = request.resource, .expected = mine->token, .why = "w", .by = "b"},
+          core::Reason::Revoked));
+      ASSERT_EQ(said(service_->acquire(bid("bob", request.resource))), "token 3");
+    });
+    if (together_with_others) {
+      EXPECT_EQ(together({request}), std::vector<std::string>{"0: unknown_outcome"});
+    } else {
+      EXPECT_EQ(said(service_->acquire(request)), "unknown_outcome");
+    }
+    EXPECT_EQ(said(service_->acquire(request)), "refused") << "asked anew, it is one";
+  }
+}
+
 TEST_F(LeaseSettling, ATransferIsSettledWhileItsEffectCanBeSeen) {
   const api::Grip ann = acquire("ann");
   store_.lose_next([] {});
