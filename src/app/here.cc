@@ -14,9 +14,12 @@ namespace {
 using HereLevel = store::Finding::Level;
 
 store::Finding proc_finding(const os::Sandbox& sandbox) {
-  const HereLevel without = sandbox.cgroup ? HereLevel::Warn : HereLevel::Fail;
+  const bool ended = sandbox.cgroup || sandbox.subreaper;
+  const HereLevel without = ended ? HereLevel::Warn : HereLevel::Fail;
   const char* rest = sandbox.cgroup ? "; the cgroup does instead"
-                                    : ", and there is no cgroup: a run cannot see its whole tree";
+                     : ended
+                         ? "; a run asks the kernel for each of its children instead"
+                         : ", and there is neither cgroup nor subreaper: no run is started here";
   switch (sandbox.proc) {
     case os::Proc::Ours:
       return {HereLevel::Ok, "proc", "/proc shows the processes of this sandbox"};

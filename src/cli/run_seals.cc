@@ -42,8 +42,8 @@ class LeaseSeals {
 
   void add_steps(std::vector<holder::SealStep>& steps, const std::shared_ptr<LeaseSeals>& self) {
     const std::size_t before = steps.size();
-    for (const auto& [words, error] : troubles_) {
-      steps.emplace_back([self, words, error] { return self->refuse(words, error); });
+    for (const auto& trouble : troubles_) {
+      steps.emplace_back([self, trouble] { return self->refuse(trouble.first, trouble.second); });
     }
     if (std::ranges::any_of(given_, [&](const auto& one) { return !stands(one); })) {
       steps.emplace_back([self] { return self->remember(); });

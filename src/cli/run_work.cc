@@ -101,7 +101,7 @@ Result<holder::RunAnswer> do_work(Session& session, os::Signals& signals, app::O
                                 under_leases(taken, request.resources.front(), request.owner,
                                              opened.leases().generation()));
         if (work.first) steps.insert(steps.begin(), [&] { return work.first(taken); });
-        if (work.last) steps.push_back([&] { return work.last(taken); });
+        if (work.last) steps.emplace_back([&] { return work.last(taken); });
         return steps;
       },
       .environment = [&](const holder::Taken& taken,

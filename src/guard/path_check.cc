@@ -55,7 +55,8 @@ Result<PathGuardRemoved> uninstall_path(const Target& target) {
   const auto last = [](const BesideName& one) {
     return one.kind == Beside::Fence || one.kind == Beside::Carried;
   };
-  std::ranges::stable_partition(survey->names, [&](const auto& one) { return !last(one); });
+  std::stable_partition(survey->names.begin(), survey->names.end(),
+                        [&](const auto& one) { return !last(one); });
   for (const BesideName& one : survey->names) {
     if (auto gone = site->discard(one); !gone) return gone.error();
     ++out.files;

@@ -121,7 +121,8 @@ std::string own_program() {
   if (length > 0) return {path.data(), static_cast<std::size_t>(length)};
   // Without /proc: the words by which it was executed.
   const auto executed = ::getauxval(AT_EXECFN);
-  return executed == 0 ? std::string() : absolute(reinterpret_cast<const char*>(executed));
+  if (executed == 0) return {};
+  return absolute(reinterpret_cast<const char*>(executed));  // NOLINT(performance-no-int-to-ptr)
 }
 
 }  // namespace stint::os

@@ -60,8 +60,7 @@ TEST(DoctorHere, TellsWhatIsMissingWithoutProc) {
   EXPECT_EQ(count_lines(done.out, "proc "), 1) << done.out;
   EXPECT_EQ(count_lines(done.out, "/proc is missing"), 1) << done.out;
   EXPECT_EQ(count_lines(done.out, "the boot has no name here"), 1) << done.out;
-  // No cgroup either: it is found by way of /proc.
-  EXPECT_EQ(done.exit_code, 1);
+  EXPECT_EQ(done.exit_code, 0) << "a run ends its tree here all the same: " << done.out;
 }
 
 }  // namespace

@@ -180,6 +180,11 @@ class DoFolder final : public Restorable {
     copy_tree(place_.file("backup"), server_.folder() + "/disk");
     EXPECT_EQ(started(server_), "");
   }
+  void empty() override {
+    server_.kill9();
+    fs::remove_all(server_.folder() + "/disk");
+    EXPECT_EQ(started(server_), "");
+  }
 
  private:
   WorkerdServer server_;
