@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "os/begin.h"
 #include "os/exec_words.h"
+#include "os/pause.h"
 
 namespace stint::os {
 namespace {

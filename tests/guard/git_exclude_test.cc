@@ -6,6 +6,7 @@
 
 #include <thread>
 
+#include "base/random.h"
 #include "tests/guard/site_fixture.h"
 
 namespace stint::test {

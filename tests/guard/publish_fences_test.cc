@@ -3,6 +3,7 @@
 // G5
 #include <sys/stat.h>
 
+#include "guard/fence_file.h"
 #include "guard/path_check.h"
 #include "tests/guard/site_fixture.h"
 

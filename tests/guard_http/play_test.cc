@@ -7,6 +7,7 @@
 #include <future>
 
 #include "base/text.h"
+#include "guard/http/gate.h"
 #include "guard/http_target.h"
 #include "tests/guard_http/world.h"
 

@@ -1,6 +1,7 @@
 #include "tests/sandbox/world.h"
 
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
